@@ -6,7 +6,9 @@
 pub mod direct;
 pub mod floor;
 pub mod keys;
+pub mod load;
 pub mod process;
+pub mod quota;
 pub mod remote;
 pub mod services;
 pub mod wire;

@@ -40,7 +40,12 @@ pub fn tell(name: &str, number: f64) {
 
 /// Bytes of this process that are in memory, where the system says: on Linux.
 pub fn resident() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    resident_of("self")
+}
+
+/// Like [`resident`], but for the process with this id.
+pub(crate) fn resident_of(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kilobytes * 1024)

@@ -71,4 +71,6 @@ mod guide {
     struct Rules;
     #[doc = include_str!("../../crates/sluicegate/src/guide/testing.md")]
     struct Testing;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/tokens.md")]
+    struct Tokens;
 }

@@ -20,3 +20,18 @@ fn every_page_of_the_guide_is_shown_and_tested() {
         assert!(tested.contains(&format!("guide/{page}.md\")")), "not tested: {page}");
     }
 }
+
+#[test]
+fn the_policies_on_the_page_about_tokens_are_policies() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/sluicegate/src/guide");
+    let page = fs::read_to_string(guide.join("tokens.md")).unwrap();
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut count = 0;
+    for block in blocks {
+        let document = sluicegate_config::read_toml(block).unwrap();
+        let environment = sluicegate_config::Environment::new();
+        sluicegate_config::Policies::new(&document, &environment).unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 1);
+}

@@ -25,7 +25,7 @@ fn every_link_to_a_file_leads_to_one() {
 
 #[test]
 fn every_path_in_the_architecture_and_the_contribution_guide_exists() {
-    const ROOMS: [&str; 5] = ["crates/", "tests/", "docs/", "examples/", "benches/"];
+    const ROOMS: [&str; 6] = ["crates/", "tests/", "docs/", "examples/", "benches/", "packaging/"];
     for name in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = fs::read_to_string(root().join(name)).unwrap();
         for code in text.split('`').skip(1).step_by(2) {
@@ -36,9 +36,10 @@ fn every_path_in_the_architecture_and_the_contribution_guide_exists() {
     }
 }
 
-/// The documents in the root and in `docs/`, and the README of each crate.
+/// The documents in the root, in `docs/` and in `packaging/`, and the README of each crate.
 fn documents() -> Vec<PathBuf> {
-    let mut folders = vec![root(), root().join("docs"), root().join("docs/benchmarks")];
+    let mut folders = vec![root()];
+    folders.extend(["docs", "docs/benchmarks", "packaging"].map(|folder| root().join(folder)));
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         folders.push(entry.unwrap().path());
     }

@@ -44,6 +44,24 @@ impl Redis {
         self.server.url()
     }
 
+    /// How many scripts clients have run.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub fn scripts(&self) -> u64 {
+        let Reply::Bytes(bytes) = self.server.cli(["INFO", "commandstats"]) else {
+            panic!("a server says what it has run");
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let calls = text.lines().filter_map(|line| {
+            let (name, told) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+            let is_script = matches!(name, "eval" | "evalsha" | "fcall");
+            is_script.then(|| told.split(',').next()?.parse::<u64>().ok())?
+        });
+        calls.sum()
+    }
+
     /// A connection of the client that sluicegate has, for many requests at once.
     ///
     /// # Panics

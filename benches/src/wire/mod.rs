@@ -10,4 +10,6 @@ mod trial;
 pub use self::cores::Cores;
 pub use self::overload::{CLASSES, goodput};
 pub use self::serve::{Kind, asked_for, serve};
+pub(crate) use self::serve::{announce, end_with_parent};
+pub use self::server::Server;
 pub use self::trial::Trial;

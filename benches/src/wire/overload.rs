@@ -75,7 +75,7 @@ pub fn goodput(
     load: f64,
     time: Duration,
 ) -> io::Result<[f64; CLASSES.len()]> {
-    let server = Server::start(kind, cores)?;
+    let server = Server::start(&[&kind.argument()], cores)?;
     let runtime = services::runtime();
     let local = LocalSet::new();
     Ok(local.block_on(&runtime, send(server.address, load, time)))

@@ -104,10 +104,7 @@ pub fn asked_for() -> Option<Kind> {
 ///
 /// When it cannot listen on an address of this machine.
 pub fn serve(kind: Kind) -> io::Result<()> {
-    thread::spawn(|| {
-        let _ = io::stdin().read(&mut [0]);
-        process::exit(0);
-    });
+    end_with_parent();
     let (plenty, spent) = (Budget::Plenty, Budget::Spent);
     match kind {
         Kind::Axum => serve_axum(axums::hello()),
@@ -178,7 +175,16 @@ where
     })
 }
 
-fn announce(address: SocketAddr) -> io::Result<()> {
+/// Ends this process when the standard input ends.
+pub(crate) fn end_with_parent() {
+    thread::spawn(|| {
+        let _ = io::stdin().read(&mut [0]);
+        process::exit(0);
+    });
+}
+
+/// Tells the parent the address of the server.
+pub(crate) fn announce(address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{address}")?;
     out.flush()

@@ -8,21 +8,24 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use super::cores::Cores;
-use super::serve::Kind;
 
 /// Ends when it is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub struct Server {
     process: Child,
     pub(super) address: SocketAddr,
 }
 
 impl Server {
-    /// Starts this program once more, as that server.
-    pub(super) fn start(kind: Kind, cores: Option<Cores>) -> io::Result<Self> {
+    /// Starts this program once more, with these arguments, which say what server it is.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start, or does not say its address.
+    pub fn start(arguments: &[&str], cores: Option<Cores>) -> io::Result<Self> {
         let program = env::current_exe()?;
         let mut process = Cores::command(cores, &program)
-            .arg(kind.argument())
+            .args(arguments)
             // It ends with this process, however that ends: see `serve`.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -33,13 +36,19 @@ impl Server {
         }
         // Made before the address is read, so that the process ends even if that fails.
         let mut server = Self { process, address: SocketAddr::from(([0; 4], 0)) };
-        let said = || io::Error::other(format!("{kind:?} says {line:?} instead of its address"));
+        let said =
+            || io::Error::other(format!("{arguments:?} says {line:?} instead of its address"));
         server.address = line.trim().parse().map_err(|_| said())?;
         Ok(server)
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// How long its threads have been running on a core, if the system reports that.
-    pub(super) fn time_on_core(&self) -> Option<Duration> {
+    pub fn time_on_core(&self) -> Option<Duration> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process.id())).ok()?;
         let each = threads.map(|thread| {
             let said = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;

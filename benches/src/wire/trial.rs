@@ -116,7 +116,7 @@ struct Contender {
 
 impl Contender {
     fn start(runtime: &Runtime, kind: Kind, cores: Option<Cores>) -> io::Result<Self> {
-        let server = Server::start(kind, cores)?;
+        let server = Server::start(&[&kind.argument()], cores)?;
         let connect = Client::connect(server.address, CONNECTIONS, kind.status());
         let client = runtime.block_on(connect)?;
         Ok(Self { server, client })

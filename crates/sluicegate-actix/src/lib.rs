@@ -97,6 +97,7 @@ mod future;
 mod headers;
 mod in_flight;
 mod limited;
+mod llm;
 mod middleware;
 mod pattern;
 mod rate_limit;
@@ -130,11 +131,15 @@ pub mod response {
     pub use sluicegate_core::response::*;
 
     pub use crate::body::Body;
+    pub use crate::llm::WatchedBody;
 }
 
 /// Services and futures that the middleware makes.
 pub mod service {
     pub use crate::future::ResponseFuture;
     pub use crate::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
+    pub use crate::llm::{
+        EstimateMiddleware, EstimateService, UsageFuture, UsageMiddleware, UsageService,
+    };
     pub use crate::rate_limit::RateLimitService;
 }

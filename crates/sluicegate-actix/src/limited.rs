@@ -34,7 +34,7 @@ pub(crate) struct Limited<S> {
     pub(crate) policies: Arc<[HeaderValue]>,
     /// Data shared by the workers, which lives as long as one of them uses it.
     pub(crate) _tally: Arc<Tally>,
-    /// The same for the default store.
+    /// The default store, likewise shared and kept alive.
     pub(crate) _memory: Option<Arc<Memory>>,
 }
 

@@ -9,13 +9,14 @@ use actix_web::{Error, HttpRequest, HttpResponse};
 use sluicegate_core::Memory;
 use sluicegate_core::adapter::{Enforcer, Known, Refusal};
 use sluicegate_core::observe::Counts;
+use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::Store;
 
 use crate::body::Body;
 use crate::limited::Limited;
 use crate::rate_limit::RateLimitService;
-use crate::respond::Respond;
+use crate::respond::{Respond, in_dialect};
 use crate::shared::{Shared, Site};
 use crate::view::RequestView;
 
@@ -116,6 +117,14 @@ impl<R: KnownLimits, S> RateLimit<R, S> {
 impl<R, S> RateLimit<R, S> {
     // A change of the rejection keeps the gate: all workers together have one queue.
     sluicegate_core::adapter::settings!("sluicegate_actix", "RateLimit");
+
+    /// Answers every refusal with an error in the form of OpenAI's or Anthropic's API; see
+    /// [`Dialect::error_body`](crate::response::Dialect::error_body). `None` changes nothing.
+    pub fn respond(self, dialect: impl Into<Option<Dialect>>) -> Self {
+        let Some(dialect) = dialect.into() else { return self };
+        let respond = Respond::with(move |refusal, _| in_dialect(&dialect, refusal));
+        Self { limited: Limited { respond, ..self.limited }, ..self }
+    }
 
     /// Makes the response of every refusal; the closure gets the request. This includes requests without a key (400
     /// or 500), requests that can never be admitted (413, 422) and a failing store (503), so begin with the refusal's

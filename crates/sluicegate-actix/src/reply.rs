@@ -4,6 +4,7 @@ use actix_web::{Error, HttpMessage};
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, Reply};
 use sluicegate_core::cost::RunningCost;
+use sluicegate_core::cost::llm::TokenUsage;
 
 /// What rules can see of a response.
 pub(crate) struct ActixReply<'a, B>(pub(crate) &'a ServiceResponse<B>);
@@ -32,7 +33,11 @@ impl<B> Reply for ActixReply<'_, B> {
     }
 
     fn is_running(&self) -> bool {
-        self.left::<RunningCost>().is_some()
+        self.left::<RunningCost>().is_some() || self.left::<TokenUsage>().is_some()
+    }
+
+    fn usage(&self) -> Option<TokenUsage> {
+        self.left()
     }
 
     fn is_refusal(&self) -> bool {

@@ -7,6 +7,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use sluicegate_core::adapter::{Refusal, fields};
+use sluicegate_core::response::Dialect;
 
 /// Makes the response of a refusal: a problem document, unless the operator said otherwise.
 #[derive(Clone, Default)]
@@ -53,6 +54,15 @@ fn problem(refusal: &Refusal) -> HttpResponse {
         BoxBody::new(refusal.read_problem(Bytes::copy_from_slice)),
     );
     let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// An error in the form of an API for language models.
+pub(crate) fn in_dialect(dialect: &Dialect, refusal: &Refusal) -> HttpResponse {
+    let body = BoxBody::new(dialect.error_body(refusal));
+    let mut response = HttpResponse::with_body(status(refusal), body);
+    let content_type = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }

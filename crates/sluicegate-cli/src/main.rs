@@ -1,15 +1,33 @@
 //! The command `sluicegate`.
 
 mod check;
+mod health;
 mod log;
+mod manual;
+mod notify;
 mod policies;
+mod proxy;
+mod running;
 mod serve;
+mod shared;
+mod signals;
+mod store;
+mod terminal;
+mod top;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+/// Otherwise, threads of a static program wait for each other at the one lock of musl's allocator.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Rate limits for everything that is not written in Rust.
+///
+/// `serve` decides for Envoy, nginx, Caddy and HTTP clients, by policies in files. Try `sluicegate check --rules rules.toml`
+/// first, which reports what a file says.
 #[derive(Debug, Parser)]
 #[command(name = "sluicegate", version, arg_required_else_help = true)]
 struct Cli {
@@ -17,21 +35,32 @@ struct Cli {
     command: Command,
 }
 
+/// Each is described at its options.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Answers Envoy and HTTP clients by policies in files.
     Serve(Box<serve::Serve>),
-    /// Reports what policy files say, and everything that is wrong with them.
     Check(Box<check::Check>),
+    Proxy(Box<proxy::Proxy>),
+    Health(health::Health),
+    Top(top::Top),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve::run(*serve).map(|()| ExitCode::SUCCESS),
+        Command::Proxy(proxy) => proxy::run(*proxy).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => Ok(check::run(&check)),
+        Command::Health(health) => health::run(&health).map(|()| ExitCode::SUCCESS),
+        Command::Top(top) => top::run(&top).map(|()| ExitCode::SUCCESS),
+        Command::Completions(completions) => {
+            manual::complete(&completions, Cli::command()).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Man(man) => manual::print(&man, Cli::command()).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("sluicegate: {error}");
+        eprintln!("sluicegate: {}", terminal::readable(&error.to_string()));
         ExitCode::FAILURE
     })
 }

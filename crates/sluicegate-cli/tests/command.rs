@@ -55,6 +55,34 @@ fn a_valid_file_is_described_and_a_descriptor_explained() {
 }
 
 #[test]
+fn a_file_of_a_proxy_is_described_and_a_circle_is_found() {
+    let check = |listen: &str, upstream: &str| {
+        let files = Files::new();
+        let listen =
+            if listen.is_empty() { "" } else { &format!("[listen]\naddress = \"{listen}\"\n") };
+        let upstream = format!("[upstream]\nurl = \"{upstream}\"\n");
+        let file = files.write("proxy.toml", &format!("rules = []\n{listen}{upstream}"));
+        let checked = sluicegate(&["check", "--rules", file.to_str().expect("a path")]);
+        assert!(checked.status.success(), "{}", text(&checked.stderr));
+        text(&checked.stdout)
+    };
+    let said = check("0.0.0.0:8080", "https://app");
+    assert!(said.contains("a proxy listens at 0.0.0.0:8080, for https://app"), "{said}");
+    assert!(!said.contains("circle"), "{said}");
+    for (listen, upstream, is_circle) in [
+        ("0.0.0.0:8080", "http://127.0.0.1:8080", true),
+        ("[::]:8080", "http://localhost:8080", true),
+        ("10.0.0.7:80", "http://10.0.0.7", true),
+        ("127.0.0.1:8080", "http://127.0.0.1:3000", false),
+        ("10.0.0.7:80", "http://127.0.0.1", false),
+    ] {
+        let said = check(listen, upstream);
+        assert_eq!(said.contains("circle"), is_circle, "{listen} {upstream}: {said}");
+    }
+    assert!(check("", "http://app").contains("`[upstream]` without `[listen]`"));
+}
+
+#[test]
 fn a_file_with_errors_names_each_with_its_line_and_fails() {
     let files = Files::new();
     let file = files.write(
@@ -67,6 +95,25 @@ fn a_file_with_errors_names_each_with_its_line_and_fails() {
     assert!(said.contains("ratelimit.yaml:4:23:") && said.contains("fortnight"), "{said}");
     assert!(said.contains("many"), "{said}");
     assert_eq!(said.matches("fortnight").count(), 1, "{said}");
+}
+
+#[test]
+fn a_file_of_capacity_is_described_and_its_errors_have_their_lines() {
+    let files = Files::new();
+    let good = "[[capacity]]\nname = \"db\"\nlimit = \"1000/second burst 100\"\n\
+        [[capacity.envoy]]\ndomain = \"edge\"\nbucket = { service = \"db\", tenant = \"*\" }\n";
+    let file = files.write("capacity.toml", good);
+    let checked = sluicegate(&["check", "--capacity", file.to_str().expect("a path")]);
+    let said = text(&checked.stdout);
+    assert!(checked.status.success(), "{said}");
+    assert!(said.contains("db: 1000 a second, bursts of 100, leases of 20s\n"), "{said}");
+    assert!(said.contains("domain edge, service=db, tenant=*, weight 1, band 0"), "{said}");
+
+    let file = files.write("capacity.toml", &good.replace("1000/second", "1000/fortnight"));
+    let checked = sluicegate(&["check", "--capacity", file.to_str().expect("a path")]);
+    let said = text(&checked.stderr);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(said.contains("capacity.toml:3:9: capacity[0].limit:"), "{said}");
 }
 
 #[test]
@@ -115,11 +162,27 @@ fn what_is_wrong_with_the_options_is_said_before_anything_is_served() {
         (&["--admin-token", "short"], "at least 16 bytes"),
         (&["--keys", "0"], "at least 1"),
         (&["--redis", "http://x"], "--redis"),
+        (&["--redis-lease"], "--redis"),
+        (&["--redis-lease=1", "--redis", "redis://x"], "--redis-lease"),
         (&["--log-level", "info,x=loud"], "--log-level"),
         (&["--grpc", "here"], "`off`"),
         (&["--tls-certificate", "x"], "--tls-key"),
         (&["--deadline-ms", "0"], "--deadline-ms"),
         (&["--connections", "0"], "at least 1"),
+        (&["--keys", "18446744073709551615"], "--keys: expected less than 4294967296"),
+        (&["--redis", "redi://x"], "expected `redis`, `rediss`"),
+        (&["--log-level", "wran"], "`wran` is not a level"),
+        (&["--log-level", "info,loud"], "`loud` is not a level"),
+        (&["--grpc", "localhost:0"], "an IP address and a port"),
+        (
+            &["--tls-certificate", "/", "--tls-key", "/"],
+            "/: the file cannot be read: it is a directory",
+        ),
+        (
+            &["--tls-certificate", "/nowhere", "--tls-key", "/"],
+            "/nowhere: the file cannot be read: No such file",
+        ),
+        (&["--tls-certificate", file, "--tls-key", "/"], "there is no certificate in PEM"),
         (&["--admin", "off"], "every port is off"),
     ] {
         let ports = ["serve", "--envoy", file, "--http", "off", "--grpc", "off"];
@@ -133,6 +196,40 @@ fn what_is_wrong_with_the_options_is_said_before_anything_is_served() {
         assert!(said.contains(what), "{more:?}: {said}");
     }
     assert_eq!(sluicegate(&["serve"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_file_that_was_given_to_the_wrong_option_is_an_error_that_names_the_right_one() {
+    let files = Files::new();
+    let rules = "[[rules]]\nname = \"all\"\nkey = \"global\"\nlimits = [\"5/minute\"]\n";
+    let domain = "domain: edge\ndescriptors: []\n";
+    for (kind, name, written, what) in [
+        ("--rules", "limits.yaml", domain, "is named by `--envoy`"),
+        ("--rules", "limits.yml", rules, "their names end in .toml or .json"),
+        ("--rules", "limits.conf", rules, "has to end in .toml or .json"),
+        ("--rules", "limits", rules, "has to end in .toml or .json"),
+        ("--rules", "", "", "it is a directory, expected a file"),
+        ("--capacity", "", "", "it is a directory, expected a file"),
+        ("--capacity", "limits.yaml", domain, "is named by `--envoy`"),
+        ("--envoy", "limits.toml", rules, "rules in TOML are named by `--rules`"),
+        ("--envoy", "empty.yaml", "", "the file is empty, expected a map of fields"),
+    ] {
+        let path = match name {
+            "" => files.0.path().to_owned(),
+            name => files.write(name, written),
+        };
+        let path = path.to_str().expect("a path");
+        for arguments in [
+            &["check", kind, path][..],
+            &["serve", kind, path, "--http", "off", "--grpc", "off", "--admin", "off"],
+        ] {
+            let ended = sluicegate(arguments);
+            let said = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {said}");
+            assert!(said.contains(what), "{arguments:?}: {said}");
+            assert!(!said.contains("PolicyFile"), "{arguments:?}: {said}");
+        }
+    }
 }
 
 #[test]
@@ -157,5 +254,80 @@ fn an_example_that_no_file_can_explain_is_an_error() {
         let said = text(&checked.stderr);
         assert_eq!(checked.status.code(), Some(2), "{example:?}: {said}");
         assert!(said.contains(missing), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_reported_at_once_and_not_read_without_end() {
+    let files = Files::new();
+    let pipe = files.0.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    for (kind, ending) in [("--rules", "toml"), ("--envoy", "yaml"), ("--capacity", "toml")] {
+        let long = files.0.path().join("long").with_extension(ending);
+        let made = std::fs::File::create(&long).and_then(|file| file.set_len(1 << 40));
+        made.expect("a file of holes");
+        for (path, what) in [
+            (pipe.as_path(), "it is a pipe"),
+            (std::path::Path::new("/dev/zero"), "it is a device"),
+            (&long, "longer than 8388608 bytes"),
+        ] {
+            let checked = sluicegate(&["check", kind, path.to_str().expect("a path")]);
+            let said = text(&checked.stderr);
+            assert_eq!(checked.status.code(), Some(1), "{kind}: {said}");
+            assert!(said.contains(what), "{kind}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_a_file_says_does_nothing_to_the_terminal() {
+    let files = Files::new();
+    for (kind, name, written) in [
+        (
+            "--rules",
+            "rules.toml",
+            "[[rules]]\nname = \"all\"\nkey = { header = \"\\u001b[2J\" }\nlimits = [\"\\u001b[2J\"]\n",
+        ),
+        (
+            "--capacity",
+            "capacity.toml",
+            "[[capacity]]\nname = \"\\u001b[2J\"\nlimit = \"\\u202e\"\n",
+        ),
+        (
+            "--envoy",
+            "ratelimit.yaml",
+            "domain: edge\ndescriptors:\n- key: \"\\e[2J\"\n  x: \"\\u202e\"\n",
+        ),
+    ] {
+        let file = files.write(name, written);
+        let checked = sluicegate(&["check", kind, file.to_str().expect("a path")]);
+        let said = text(&checked.stderr) + &text(&checked.stdout);
+        assert_eq!(checked.status.code(), Some(1), "{said}");
+        let is_harmful = |char: char| (char.is_control() && char != '\n') || char == '\u{202e}';
+        assert!(!said.contains(is_harmful), "{said:?}");
+    }
+}
+
+/// As in `sluicegate check .. | head -1`.
+#[cfg(unix)]
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let files = Files::new();
+    let file = files.write(
+        "rules.toml",
+        "[[rules]]\nname = \"all\"\nkey = { const = \"all\" }\nlimits = [\"5/minute\"]\n",
+    );
+    let file = file.to_str().expect("a path");
+    for arguments in [&["check", "--rules", file][..], &["man", "serve"], &["completions", "bash"]]
+    {
+        // The end for reading is closed before the command starts.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
+        let ended = command.args(arguments).stdout(writer).output().expect("the command");
+        let said = text(&ended.stderr);
+        assert!(ended.status.success(), "{arguments:?}: {:?} {said}", ended.status);
+        assert_eq!(said, "", "{arguments:?}");
     }
 }

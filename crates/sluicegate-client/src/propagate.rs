@@ -152,6 +152,14 @@ mod tests {
         let day = Duration::from_secs(200_000);
         assert_eq!(written(&grpc, context(day))["grpc-timeout"], "55H");
         assert_eq!(written(&[], context(day))["x-deadline-ms"], "200000000");
+        for kind in ["application/grpc+proto", "application/grpc;x=y", "Application/gRPC-Web"] {
+            let fields = written(&[("content-type", kind)], context(day));
+            assert_eq!(fields["grpc-timeout"], "55H", "{kind}");
+        }
+        for kind in ["application/grpcx", "application/grpc-other", "text/application/grpc"] {
+            let fields = written(&[("content-type", kind)], context(day));
+            assert_eq!(fields["x-deadline-ms"], "200000000", "{kind}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -157,7 +157,7 @@ impl<P> Outgoing<P> {
         self
     }
 
-    /// The same for requests whose body can be read only once, such as those of tonic, where `into` is
+    /// Like this stack, but for requests whose body can be read only once, such as those of tonic, where `into` is
     /// `tonic::body::Body::new`. Bodies up to 64 KiB are kept; see [`ReplayLayer`].
     pub fn replay<F, B>(self, into: F) -> ReplayLayer<Self, F>
     where
@@ -167,7 +167,7 @@ impl<P> Outgoing<P> {
         ReplayLayer::new(self, into)
     }
 
-    /// The same without retries and hedging, for requests that cannot be copied.
+    /// Like this stack, but without retries and hedging, for requests that cannot be copied.
     pub fn once(self) -> Once<P> {
         self.once
     }

@@ -79,12 +79,14 @@ pub mod document;
 mod environment;
 mod live;
 mod policy_file;
+pub mod proxy;
 mod read;
 pub mod reader;
 mod request;
 #[cfg(feature = "schema")]
 mod schema;
 mod source;
+pub mod texts;
 #[cfg(feature = "throttle")]
 mod throttle;
 mod words;

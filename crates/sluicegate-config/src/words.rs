@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::document::{
-    Amount, Case, Condition, Cost, Expected, Key, Load, Reject, Rule, Settle, Texts,
+    Amount, Case, Condition, Cost, Expected, Key, Load, Reject, Rule, Settle, SettleTable, Texts,
 };
 
 /// Prints a part of a document in words: "header `x-api-key` or else address" for a key.
@@ -144,11 +144,15 @@ pub(crate) fn besides(rule: &Rule) -> Vec<String> {
             }
             let per_body = |bytes| format!("the cost is 1 for each {bytes} bytes of the body");
             words.extend(table.body.map(per_body));
+            words.extend(table.tokens.map(|_| "the cost is an estimate of its tokens".to_owned()));
         }
     }
     words.extend(rule.settle.as_ref().map(|settle| match settle {
         Settle::Response => "settled by the response".to_owned(),
-        Settle::Table(table) => format!("settled by the response's header `{}`", table.header),
+        Settle::Table(SettleTable { header: Some(header), .. }) => {
+            format!("settled by the response's header `{header}`")
+        }
+        Settle::Table(_) => "settled by the tokens that the answer used".to_owned(),
     }));
     if rule.settle_at_end {
         words.push("settled when the body has ended".to_owned());

@@ -46,8 +46,8 @@ cost = { header = \"x\", most = -1 }
     let problems = toml(text).expect_err("nearly everything is wrong").to_string();
     let expected = [
         "1:13: time_zone: found the integer `5`, expected a text",
-        "2:1: colour: `colour` is not known here, expected `$schema`, `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, `throttle`, \
-         `tiers`, `customers` or `rules`",
+        "2:1: colour: `colour` is not known here, expected `$schema`, `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, `dialect`, `throttle`, \
+         `listen`, `upstream`, `tiers`, `customers` or `rules`",
         "3:1: proxies: `trusted` is missing",
         "6:10: tiers.free.limits: found the text \"5/second\", expected a list",
         "8:11: tiers.paid.limits[0]: in `10/fortnight`: the unit of time is not known: use us, ms, s, min, h, d, \

@@ -149,7 +149,8 @@ fn problems_in_json_are_told_with_their_place() {
         (
             "{\"rulles\": []}",
             "1:2: rulles: `rulles` is not known here; did you mean `rules`? expected `$schema`, \
-             `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, `throttle`, `tiers`, `customers` or `rules`",
+             `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, `dialect`, `throttle`, `listen`, \
+             `upstream`, `tiers`, `customers` or `rules`",
         ),
         (
             "{\n\t\"customers\": {\n\t\t\"a\": \"b\", \"ü\": \"c\", \"a\": \"d\" },\n\"tiers\": {\"b\": {\"unlimited\": true}, \"c\": {\"unlimited\": true}} }",

@@ -3,11 +3,13 @@
 use std::convert::Infallible;
 
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use sluicegate::adapter::{Hold, HttpView, Peer, Plain};
 use sluicegate::cost::reply_header;
+use sluicegate::response::Dialect;
 use sluicegate::rule::Rule;
 use sluicegate::{Cost, Decision, Ip, Limit, ManualClock, Memory, RateLimitLayer};
-use sluicegate_config::{Environment, Policies, read_toml};
+use sluicegate_config::{Environment, Live, Policies, read_toml};
 use sluicegate_core::Rejection;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -163,4 +165,106 @@ fn each_rule_has_its_own_rejection() {
     let redirect = "reject = { redirect = \"/busy\", status = 303 }";
     assert_eq!(shown(redirect, "daily"), some(Rejection::redirect("/busy").status(303)));
     assert_eq!(shown("", "another"), None);
+}
+
+#[tokio::test]
+async fn tokens_are_reserved_by_an_estimate_and_settled_by_what_was_used() {
+    use sluicegate::cost::llm::{EstimatedTokens, TokenUsage, Usage};
+    const RULE: &str = "limits = [\"1000/day\"]\n\
+                        cost = { tokens = \"output\", default = 7, most = 500 }\n\
+                        settle = { tokens = \"uncached\" }";
+    let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
+    let layer = RateLimitLayer::new(policies(RULE)).store(store).extensions(true);
+    let service = layer.layer(service_fn(|_: Request<()>| async {
+        let usage = TokenUsage::new();
+        usage.report(Usage { input: 30, output: 20, cached: 25 });
+        usage.finish();
+        let mut response = Response::new(String::new());
+        response.extensions_mut().insert(usage);
+        Ok::<_, Infallible>(response)
+    }));
+    let mut left = Vec::new();
+    for output in [Some(100), Some(900), None] {
+        let mut request = Request::new(());
+        request.extensions_mut().insert(Peer([192, 0, 2, 1].into()));
+        if let Some(output) = output {
+            request.extensions_mut().insert(EstimatedTokens::new(3, output));
+        }
+        let response = service.clone().oneshot(request).await.unwrap();
+        left.push(response.extensions().get::<Decision>().unwrap().remaining().unwrap());
+    }
+    // Each is charged 25 in the end.
+    assert_eq!(left, [1_000 - 100, 1_000 - 25 - 500, 1_000 - 50 - 7]);
+}
+
+#[tokio::test]
+async fn the_dialect_of_a_file_writes_what_the_same_dialect_writes_in_code() {
+    let rule = "[[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"1/minute\", \"9/day\"]\n";
+    let text = format!("{rule}[dialect]\napi = \"openai\"\nrequests = [\"a\"]\n");
+    let live = Live::of(
+        Policies::new(&read_toml(&text).expect("a document"), &Environment::new())
+            .expect("policies"),
+    );
+    let in_code = Dialect::openai().requests("a");
+    assert_eq!(live.dialect(), Some(in_code.clone()));
+    let mut answers = Vec::new();
+    for dialect in [live.dialect(), Some(in_code)] {
+        let store = Memory::builder().clock(ManualClock::new()).build();
+        let layer = RateLimitLayer::new(live.clone())
+            .store(store)
+            .dialect(dialect.clone())
+            .respond(dialect);
+        let service = layer.layer(service_fn(|_: Request<()>| async {
+            Ok::<_, Infallible>(Response::new(String::new()))
+        }));
+        service.clone().oneshot(Request::new(())).await.expect("a response");
+        let (head, body) = service.oneshot(Request::new(())).await.expect("it").into_parts();
+        assert_eq!(head.status, 429);
+        assert_eq!(head.headers["x-ratelimit-remaining-requests"], "0");
+        let body = body.collect().await.expect("a body").to_bytes();
+        answers.push((head.headers, body));
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert!(answers[0].1.starts_with(b"{\"error\":"));
+}
+
+#[test]
+fn a_dialect_that_makes_no_sense_is_an_error_with_its_place() {
+    let rule = "[[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"1/minute\", \"9/day\"]\n";
+    for (dialect, problem) in [
+        (
+            "api = \"openai\"",
+            "5:1: dialect: it names no rule, expected the name of a rule in `requests` or `tokens`",
+        ),
+        (
+            "api = \"openai\"\nrequests = []",
+            "5:1: dialect: it names no rule, expected the name of a rule in `requests` or `tokens`",
+        ),
+        (
+            "api = \"openai\"\ntokens = \"b\"",
+            "7:10: dialect.tokens: no rule and no limit is named `b`",
+        ),
+        (
+            "api = \"anthropic\"\ntokens = [\"a/min\"]",
+            "7:10: dialect.tokens: no rule and no limit is named `a/min`",
+        ),
+        (
+            "api = \"openai\"\noutput_tokens = \"a\"",
+            "7:17: dialect.output_tokens: OpenAI's API has no fields for output tokens, expected `tokens`",
+        ),
+        (
+            "api = \"anthropic\"\nrequests = \"a\"\ninput_tokens = [\"a\"]",
+            "8:16: dialect.input_tokens: `a` counts requests already, expected either requests or input tokens",
+        ),
+        (
+            "api = \"gemini\"\nrequests = \"a\"",
+            "6:7: dialect.api: `gemini` is not known here, expected `openai` or `anthropic`",
+        ),
+        ("requests = \"a\"", "5:1: dialect: `api` is missing"),
+    ] {
+        let document = read_toml(&format!("{rule}[dialect]\n{dialect}\n"));
+        let read = document.and_then(|document| Policies::new(&document, &Environment::new()));
+        let problems = read.expect_err(dialect).to_string();
+        assert_eq!(problems.lines().next(), Some(problem), "{dialect}");
+    }
 }

@@ -2,3 +2,6 @@
 
 pub use crate::admission::adapter::Degraded;
 pub use crate::admission::gate::Redirect;
+pub use crate::http::dialect::Dialect;
+pub use crate::http::dialect::field::DialectField;
+pub use crate::http::dialect::unit::Unit;

@@ -33,8 +33,8 @@ pub use self::demand::{Band, Demand};
 #[cfg(feature = "grpc")]
 #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
 pub use self::grpc::{
-    AddressError, AlwaysMaster, Call, CapacityService, CapacityServiceBuilder, GrpcTransport,
-    Mastership, Role, StartError, candidate_problem,
+    AddressError, AlwaysMaster, CAPACITY_DESCRIPTORS, Call, CapacityService,
+    CapacityServiceBuilder, GrpcTransport, Mastership, Role, StartError, candidate_problem,
 };
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]

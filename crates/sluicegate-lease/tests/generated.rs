@@ -14,6 +14,22 @@ fn the_generated_code_for_etcd_is_that_of_its_proto_file() {
     check("etcd.proto", "etcdserverpb.rs", "src/etcd/generated.rs", false);
 }
 
+#[test]
+fn the_descriptors_are_those_of_the_proto_file() {
+    use prost::Message;
+
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = protox::compile(["capacity.proto"], [root.join("proto")]).unwrap();
+    // Comments and places of the text are of no use to programs.
+    files.file.iter_mut().for_each(|file| file.source_code_info = None);
+    let kept = root.join("src/grpc/capacity.bin");
+    if env::var_os("UPDATE_GENERATED").is_some() {
+        fs::write(&kept, files.encode_to_vec()).unwrap();
+    }
+    let is_same = sluicegate_lease::CAPACITY_DESCRIPTORS == files.encode_to_vec();
+    assert!(is_same, "run this with UPDATE_GENERATED=1");
+}
+
 /// With `UPDATE_GENERATED=1`, the file is written anew.
 fn check(proto: &str, made: &str, kept: &str, with_server: bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

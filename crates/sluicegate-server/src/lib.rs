@@ -1,7 +1,7 @@
 //! Rate limiting as a service, for programs that are not written in Rust.
 //!
 //! A [`Service`] answers by policies in files, counted in memory or in Redis. It speaks Envoy's rate limit service
-//! (gRPC) and JSON over HTTP. A [`Server`] opens the ports; [`rls`] and [`api`] have the parts for a server of your
+//! (gRPC), its rate limit quota service, and JSON over HTTP. A [`Server`] opens the ports; [`rls`] and [`api`] have the parts for a server of your
 //! own.
 //!
 //! ```no_run
@@ -26,6 +26,10 @@
 //! | --- | --- | --- |
 //! | `sluicegate_rls_answers_total` | `code` | counter: answers to Envoy and to `/json`; `ok`, `over_limit`, `bad_request` or `store_error` |
 //! | `sluicegate_rls_near_limit_total` | | counter: descriptors within their limit, with more than four fifths of it spent |
+//! | `sluicegate_quota_streams` | | gauge: streams of Envoy's rate limit quota service |
+//! | `sluicegate_quota_buckets` | | gauge: buckets that hold a part of a capacity, with those of lost streams |
+//! | `sluicegate_quota_reports_total` | | counter: messages of Envoys with reports of usage |
+//! | `sluicegate_quota_ignored_buckets_total` | | counter: reported buckets that no capacity is for, or that are too many |
 //! | `sluicegate_rls_shadowed_total` | | counter: descriptors over a limit that is a shadow or a quota |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -33,16 +37,21 @@
 pub mod admin;
 pub mod api;
 pub mod auth;
+pub mod capacity;
 mod charge;
 mod fields;
+pub mod leases;
+pub mod listen;
 mod policies;
 mod reflection;
 mod request;
 mod reserved;
+pub mod rlqs;
 pub mod rls;
 mod rooms;
 mod run;
 mod service;
+pub mod status;
 mod undecided;
 
 pub use self::fields::Fields;

@@ -1,9 +1,10 @@
 use std::any::Any;
 use std::net::IpAddr;
 
+use sluicegate_core::cost::llm::EstimatedTokens;
 use sluicegate_core::key::{Claims, View};
 
-/// A request as somebody describes it: a client of the HTTP API, the descriptors of Envoy, or the command line.
+/// The description of a request by a client of the HTTP API, the descriptors of Envoy, or the command line.
 ///
 /// Rules see it like a request of their own. What the description leaves out is missing.
 #[derive(Debug, Clone, Default)]
@@ -24,10 +25,20 @@ pub struct DescribedRequest {
     pub headers: Vec<(String, String)>,
     /// What the authentication of the application found out about the client.
     pub claims: Claims,
+    /// How many tokens of a language model it may use.
+    pub tokens: Option<EstimatedTokens>,
 }
 
-/// Only the description has a peer and a route, so it is what has to say more.
-const HINT: &str = "describe the request with it";
+/// The address of a client as proxies write it. The zone of a link-local address, as in `fe80::1%eth0`, is left out: it
+/// names an interface of the proxy.
+pub(crate) fn address(text: &str) -> Option<IpAddr> {
+    let address = match text.split_once('%') {
+        None => text.parse().ok()?,
+        Some((_, "")) => return None,
+        Some((address, _)) => IpAddr::V6(address.parse().ok()?),
+    };
+    Some(address.to_canonical())
+}
 
 impl View for DescribedRequest {
     type Request = ();
@@ -66,14 +77,20 @@ impl View for DescribedRequest {
     }
 
     fn extension<T: Send + Sync + 'static, O>(&self, read: impl FnOnce(&T) -> O) -> Option<O> {
-        (&self.claims as &dyn Any).downcast_ref().map(read)
+        let tokens = self.tokens.as_ref().map(|tokens| tokens as &dyn Any);
+        let all = [Some(&self.claims as &dyn Any), tokens];
+        all.into_iter().flatten().find_map(<dyn Any>::downcast_ref).map(read)
     }
 
     fn peer_hint(&self) -> &'static str {
-        HINT
+        "describe the request with `ip`, or with `remote_address` in a descriptor of Envoy"
     }
 
     fn route_hint(&self) -> &'static str {
-        HINT
+        "describe the request with `route`"
+    }
+
+    fn tokens_hint(&self) -> &'static str {
+        "describe the request with `tokens`, or give the `cost` of the rule a `default`"
     }
 }

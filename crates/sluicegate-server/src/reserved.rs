@@ -1,4 +1,5 @@
-use sluicegate_core::adapter::{Charge, Debit};
+use sluicegate_core::adapter::{Charge, Debit, Reply};
+use sluicegate_core::cost::llm::{TokenUsage, Usage};
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::store::{BoxStore, Store};
 
@@ -26,9 +27,44 @@ impl Reserved {
         });
     }
 
+    /// Settles by the tokens that the request used: each limit as its rule says.
+    pub(crate) fn settle_tokens(self, used: Usage) {
+        let usage = TokenUsage::new();
+        usage.report(used);
+        usage.finish();
+        settle(&self.store, &self.charge, &self.decision, |debit| {
+            debit.spent(&Used(usage.clone()))
+        });
+    }
+
     /// Keeps the charge as it is, and gives places back.
     pub(crate) fn keep(self) {
         release(&self.store, &self.charge, &self.decision);
+    }
+}
+
+/// A response of which only the tokens are known.
+struct Used(TokenUsage);
+
+impl Reply for Used {
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn header(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn cost(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_refusal(&self) -> bool {
+        false
+    }
+
+    fn usage(&self) -> Option<TokenUsage> {
+        Some(self.0.clone())
     }
 }
 

@@ -5,11 +5,15 @@ use tonic::service::RoutesBuilder;
 
 use crate::admin::metrics::Metrics;
 use crate::service::Service;
-use crate::{admin, api, auth, rls};
+use crate::{admin, api, auth, leases, rlqs, rls};
 
 /// The names of the gRPC services, for health.
 pub(crate) fn names(service: &Service) -> Vec<&'static str> {
-    [rls::NAME].into_iter().chain(service.authorizer().map(|_| auth::NAME)).collect()
+    [rls::NAME]
+        .into_iter()
+        .chain(service.authorizer().map(|_| auth::NAME))
+        .chain(service.capacity().into_iter().flat_map(|_| [rlqs::NAME, leases::NAME]))
+        .collect()
 }
 
 /// The services on the gRPC port, besides health, which the server adds because it knows when it stops.
@@ -18,16 +22,22 @@ pub(crate) fn grpc(service: &Service, routes: &mut RoutesBuilder) {
     if let Some(authorizer) = service.authorizer() {
         auth::add(authorizer, routes);
     }
+    if let Some(shared) = service.capacity() {
+        rlqs::add(service, shared, routes);
+        leases::add(shared, routes);
+    }
 }
 
-/// The routes on the HTTP port.
-pub(crate) fn http(service: &Service) -> Router {
+/// The routes on the HTTP port, and what answers plain requests without them.
+pub(crate) fn http(service: &Service) -> (Router, api::plain::Plain) {
+    let v1 = api::v1::Context::new(service);
+    let plain = api::plain::Plain::new(service, &v1);
     let routes = Router::new()
         .merge(api::health::routes(service))
         .merge(api::json::routes(service))
-        .merge(api::v1::routes(service))
+        .merge(api::v1::routes_in(v1))
         .merge(service.authorizer().map(auth::routes).unwrap_or_default());
-    api::slow::bounded(routes)
+    (api::slow::bounded(routes), plain)
 }
 
 /// The routes on the admin port.
@@ -36,4 +46,16 @@ pub(crate) fn admin(service: &Service, metrics: Option<&Metrics>) -> Router {
         .merge(api::health::routes(service))
         .merge(admin::metrics::routes(metrics))
         .merge(admin::policies::routes(service))
+        .merge(admin::status::routes(service))
+        .merge(admin::page::routes())
+}
+
+/// Whether a call of this path is a conversation, which may last for as long as the client likes.
+pub(crate) fn is_long(path: &str) -> bool {
+    const LONG: [&str; 3] = [
+        "/envoy.service.rate_limit_quota.v3.",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.",
+    ];
+    LONG.iter().any(|long| path.starts_with(long))
 }

@@ -17,10 +17,12 @@ use sluicegate_core::store::{BoxStore, BoxStoreFuture, OnStoreError, Store, Stor
 use sluicegate_envoy::service::Settings;
 
 use crate::auth::Authorizer;
+use crate::capacity::Shared;
 use crate::charge::Rules;
 use crate::fields::Fields;
 use crate::policies::{Policies, PoliciesError};
 use crate::rls::Counters;
+use crate::status::{Board, Capacity, Source, leased};
 use crate::undecided::Undecided;
 
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
@@ -43,8 +45,10 @@ struct Inner {
     resets: bool,
     rules: Option<Rules>,
     authorizer: Option<Authorizer>,
+    capacity: Option<Shared>,
     stopping: AtomicBool,
     rls: Counters,
+    board: Board,
 }
 
 impl Service {
@@ -53,6 +57,7 @@ impl Service {
         ServiceBuilder {
             policies,
             store: None,
+            source: Source::default(),
             watch: None,
             deadline: DEADLINE,
             on_store_error: OnStoreError::Refuse,
@@ -60,6 +65,7 @@ impl Service {
             fields: Fields::default(),
             resets: false,
             proxies: Proxies::loopback(),
+            first: false,
         }
     }
 
@@ -113,9 +119,24 @@ impl Service {
         self.0.authorizer.as_ref()
     }
 
+    /// The capacity that clients share, if there is a file of it.
+    pub fn capacity(&self) -> Option<&Shared> {
+        self.0.capacity.as_ref()
+    }
+
     /// The rules, if there is a file of them.
     pub(crate) fn rules(&self) -> Option<&Rules> {
         self.0.rules.as_ref()
+    }
+
+    /// What the dashboard shows.
+    pub(crate) fn board(&self) -> &Board {
+        &self.0.board
+    }
+
+    /// Shows leased capacity on the dashboard. `source` is called for each status.
+    pub fn show_capacity(&self, source: impl Fn() -> Capacity + Send + Sync + 'static) {
+        self.0.board.show_capacity(source);
     }
 
     pub(crate) fn rls_counters(&self) -> &Counters {
@@ -175,6 +196,7 @@ impl Service {
 pub struct ServiceBuilder {
     policies: Policies,
     store: Option<BoxStore>,
+    source: Source,
     watch: Option<Watch>,
     deadline: Duration,
     on_store_error: OnStoreError,
@@ -182,6 +204,7 @@ pub struct ServiceBuilder {
     fields: Fields,
     resets: bool,
     proxies: Proxies,
+    first: bool,
 }
 
 impl ServiceBuilder {
@@ -190,6 +213,7 @@ impl ServiceBuilder {
     where
         S: Store<Future: Send + 'static> + Send + Sync + 'static,
     {
+        self.source = Source::of(&store);
         self.store = Some(BoxStore::new(store));
         self
     }
@@ -247,13 +271,28 @@ impl ServiceBuilder {
         self
     }
 
+    /// Says that no server has handed out the capacity before this one, or that the leases of the last one have ended.
+    /// So there is nothing to learn, and clients get their parts at once. The default is no: for the length of a lease,
+    /// clients get what they have shown to have, and new ones nothing.
+    pub fn nothing_leased(mut self, nothing: bool) -> Self {
+        self.first = nothing;
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
     ///
     /// If the store cannot keep a limit of the policies.
     pub fn build(self) -> Result<Service, ServiceError> {
-        let store = self.store.unwrap_or_else(|| BoxStore::new(Memory::new()));
+        let (store, source) = match self.store {
+            Some(store) => (store, self.source),
+            None => {
+                let memory = Memory::new();
+                (BoxStore::new(memory.clone()), Source::Memory(memory))
+            }
+        };
+        let board = Board::new(source);
         self.policies.kept_by(&store)?;
         let mut unkept = Vec::new();
         self.policies.each_limit(&mut |limit| {
@@ -269,12 +308,17 @@ impl ServiceBuilder {
         observer.watch = self.watch;
         let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
         let authorizer = rules.as_ref().map(|rules| {
-            Authorizer::new(rules.clone(), &store, self.proxies, |enforcer| {
+            Authorizer::new(rules.clone(), &store, self.proxies, board.latency(), |enforcer| {
                 enforcer.on_store_error = self.on_store_error;
                 enforcer.deadline = Some(self.deadline);
                 enforcer.observer = observer.clone();
             })
         });
+        let capacity = self.policies.capacities();
+        let capacity = capacity.map(|live| Shared::new(live.clone(), self.first));
+        if let Some(shared) = capacity.clone() {
+            board.show_capacity(move || leased(&shared));
+        }
         Ok(Service(Arc::new(Inner {
             clock: store.clock(),
             policies: self.policies,
@@ -287,8 +331,10 @@ impl ServiceBuilder {
             resets: self.resets,
             rules,
             authorizer,
+            capacity,
             stopping: AtomicBool::new(false),
             rls: Counters::new(),
+            board,
         })))
     }
 }

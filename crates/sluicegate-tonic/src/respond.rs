@@ -1,15 +1,16 @@
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response};
-use sluicegate::adapter::Refusal;
+use http::{HeaderName, HeaderValue, Request, Response};
+use sluicegate::adapter::{Refusal, grpc};
 use sluicegate::response::{Body, Problem, Respond};
 
 use crate::status::status;
 
 /// Answers gRPC requests with a gRPC status, and all others as `P` does.
 ///
-/// A request is one of gRPC if its content type is `application/grpc`, with or without a suffix such as `+proto` or
-/// `-web`. The table of [statuses](crate#statuses) says what each refusal becomes. The fields that the layer adds, such
-/// as `RateLimit`, become metadata.
+/// A request is one of gRPC if its content type is `application/grpc` or, for gRPC-Web, `application/grpc-web` or
+/// `application/grpc-web-text`, each with or without a suffix such as `+proto`. The table of
+/// [statuses](crate#statuses) says what each refusal becomes. The fields that the layer adds, such as `RateLimit`, become
+/// metadata.
 ///
 /// ```
 /// use sluicegate::{Ip, Limit, RateLimitLayer};
@@ -49,9 +50,18 @@ where
         let Some(content_type) = grpc_type(request) else {
             return self.others.respond(refusal, request);
         };
-        let mut response = status(refusal).into_http();
+        let (status, pushback) = status(refusal);
+        // As `Status::into_http` makes it, with room for every field from the beginning.
+        let mut response = Response::new(Body::default());
+        let headers = response.headers_mut();
+        headers.reserve(FIELDS);
+        status.add_header(headers).expect("its text and details are encoded");
         // gRPC-Web is answered in its own type.
-        response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if let Some(pushback) = pushback {
+            headers.insert(&PUSHBACK, pushback);
+        }
+        response.extensions_mut().insert(status);
         response
     }
 
@@ -60,42 +70,12 @@ where
     }
 }
 
-/// The content type of a request that is one of gRPC.
-fn grpc_type<B>(request: &Request<B>) -> Option<&HeaderValue> {
-    let content_type = request.headers().get(CONTENT_TYPE)?;
-    let (named, rest) = content_type.as_bytes().split_at_checked(GRPC.len())?;
-    let ends = matches!(rest.first(), None | Some(b'+' | b';' | b'-' | b' '));
-    (named.eq_ignore_ascii_case(GRPC.as_bytes()) && ends).then_some(content_type)
-}
+/// Room for the fields of the status and of the layer.
+const FIELDS: usize = 12;
 
-const GRPC: &str = "application/grpc";
+static PUSHBACK: HeaderName = HeaderName::from_static(grpc::PUSHBACK);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn is_grpc(content_type: &str) -> bool {
-        let request = Request::builder().header(CONTENT_TYPE, content_type).body(()).unwrap();
-        grpc_type(&request).is_some()
-    }
-
-    #[test]
-    fn a_request_of_grpc_is_known_by_its_content_type() {
-        for content_type in [
-            "application/grpc",
-            "application/grpc+proto",
-            "Application/gRPC+json",
-            "application/grpc; charset=utf-8",
-            "application/grpc-web",
-            "application/grpc-web-text+proto",
-        ] {
-            assert!(is_grpc(content_type), "{content_type}");
-        }
-        for content_type in
-            ["application/grpcx", "application/json", "text/grpc", "application/gr", ""]
-        {
-            assert!(!is_grpc(content_type), "{content_type}");
-        }
-        assert!(grpc_type(&Request::new(())).is_none());
-    }
+/// The content type of the response to a request that is one of gRPC.
+fn grpc_type<B>(request: &Request<B>) -> Option<&'static str> {
+    grpc::response_type(request.headers().get(CONTENT_TYPE)?.as_bytes())
 }

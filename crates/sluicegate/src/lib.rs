@@ -73,6 +73,7 @@ mod in_flight;
 mod layer;
 mod limited;
 mod limiter;
+mod llm;
 mod rate_limit;
 mod reply;
 mod respond;

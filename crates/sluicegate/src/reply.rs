@@ -2,6 +2,7 @@ use http::Response;
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, Reply};
 use sluicegate_core::cost::RunningCost;
+use sluicegate_core::cost::llm::TokenUsage;
 
 /// What rules can see of an `http` response.
 pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);
@@ -28,7 +29,12 @@ impl<B> Reply for HttpReply<'_, B> {
     }
 
     fn is_running(&self) -> bool {
-        self.0.extensions().get::<RunningCost>().is_some()
+        let extensions = self.0.extensions();
+        extensions.get::<RunningCost>().is_some() || extensions.get::<TokenUsage>().is_some()
+    }
+
+    fn usage(&self) -> Option<TokenUsage> {
+        self.0.extensions().get().cloned()
     }
 
     fn is_refusal(&self) -> bool {

@@ -12,7 +12,8 @@
 //! ```
 
 #[doc(inline)]
-pub use sluicegate_core::response::{Degraded, Redirect};
+pub use sluicegate_core::response::{Degraded, Dialect, DialectField, Redirect, Unit};
 
 pub use crate::body::Body;
+pub use crate::llm::{ReadBody, WatchedBody};
 pub use crate::respond::{Bare, Problem, Respond, RespondFn, TooManyFn};

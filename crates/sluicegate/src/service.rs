@@ -9,4 +9,7 @@ pub use crate::in_flight::{
     UntilHead,
 };
 pub use crate::limiter::{Acquire, AcquireError, Take};
+pub use crate::llm::{
+    EstimateFuture, EstimateLayer, EstimateService, UsageFuture, UsageLayer, UsageService,
+};
 pub use crate::rate_limit::{RateLimit, RateLimitFor};

@@ -13,6 +13,8 @@ mod proof;
 mod prove;
 #[cfg(unix)]
 mod servers;
+#[cfg(unix)]
+mod ship;
 mod sim;
 mod step;
 mod tools;
@@ -32,6 +34,8 @@ usage: cargo xtask <command>
                      nginx, Caddy, HAProxy and Envoy, and test against them
   ci                 check everything else that has to hold before a merge
   package            package every library, and compile it out of its package; `ci` does so too
+  ship               build the static program, the Debian package and, where Docker runs, the image,
+                     and check them; `ci` does so too
   bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words
                      choose programs by name and tables by title; --full takes longer
   prove [kinds]      run the long forms of the checks that look for what is rare, which take hours:
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         Some("counterparts") if rest.is_empty() => counterparts::test(),
         Some("ci") if rest.is_empty() => ci::check_everything(),
         Some("package") if rest.is_empty() => ci::check_packages(),
+        #[cfg(unix)]
+        Some("ship") if rest.is_empty() => ci::ship(),
         Some("bench") => bench::bench(rest),
         Some("prove") => prove::prove(&rest),
         Some("sim") => sim::simulate(rest),

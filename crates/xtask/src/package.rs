@@ -63,8 +63,9 @@ fn unpack(names: &[&str]) -> Result<PathBuf, Failure> {
         }
     }
     for name in names {
+        // `m`: with the time of the archive, cargo would not see that a package changed since the last run.
         let mut tar = Command::new("tar");
-        tar.current_dir(&unpacked).arg("-xzf");
+        tar.current_dir(&unpacked).arg("-xzmf");
         tar.arg(root().join(format!("target/package/{name}-{version}.crate")));
         Step::new(format!("{name} unpacked"), tar).run()?;
         manifest += &format!("{name} = {{ path = \"{name}-{version}\" }}\n");

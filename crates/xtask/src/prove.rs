@@ -39,7 +39,8 @@ const STEPS: &str = "5000000";
 const ROUNDS: u32 = 20;
 
 /// Crates with property tests.
-const WITH_PROPERTIES: [&str; 7] = [
+const WITH_PROPERTIES: [&str; 8] = [
+    "sluicegate",
     "sluicegate-client",
     "sluicegate-config",
     "sluicegate-core",

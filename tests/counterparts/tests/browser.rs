@@ -107,17 +107,8 @@ async fn read_by_a_page(api: SocketAddr) -> String {
 
 /// The document at this address after its scripts have run.
 async fn browse(address: SocketAddr) -> String {
-    let program = ["chromium", "chromium-browser", "google-chrome"].into_iter();
-    let installed = program.into_iter().find(|program| {
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-            .any(|directory| directory.join(program).is_file())
-    });
-    let program = installed.expect(
-        "no Chromium is installed: `cargo xtask counterparts` installs it on Debian, \
-         or get it with `apt-get install chromium`",
-    );
     let profile = std::env::temp_dir().join(format!("browser-{}", address.port()));
-    let mut command = Command::new(program);
+    let mut command = Command::new(sluicegate_counterparts::chromium());
     command.args([
         "--headless",
         "--no-sandbox",

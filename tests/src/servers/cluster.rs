@@ -5,8 +5,9 @@ use super::{Connection, Program, Replica, Reply, Server, until};
 /// The number of slots.
 const SLOTS: usize = 16_384;
 
-/// After this time a silent node counts as failed. It is longer than any test waits.
-const SLOW: Duration = Duration::from_secs(5);
+/// After this time a silent node counts as failed. It is longer than any test waits, so that nodes that have to wait for
+/// the processor do not count as failed.
+const NEVER: Duration = Duration::from_secs(60);
 
 /// How many keys are moved at once. Meanwhile some rows are on one node and some on the other.
 const BATCH: &str = "1";
@@ -22,30 +23,21 @@ impl Cluster {
     ///
     /// As [`Server::start`] does.
     pub fn start(masters: usize) -> Self {
-        Self::start_with(masters, SLOW)
-    }
-
-    /// Like [`start`](Self::start), with masters that count a node as failed after `timeout`.
-    ///
-    /// # Panics
-    ///
-    /// As [`Server::start`] does.
-    pub fn start_with(masters: usize, timeout: Duration) -> Self {
-        let cluster = Self((0..masters).map(|_| node(timeout)).collect());
+        let cluster = Self((0..masters).map(|_| node()).collect());
         cluster.share_slots();
         cluster.meet();
-        until("the cluster to be complete", || cluster.agrees().then_some(()));
+        let agree = || cluster.0.iter().all(|node| agrees(node, masters)).then_some(());
+        until("the cluster to be complete", agree);
         cluster
     }
 
-    /// Starts a replica of a master, and waits until it has the data and every node knows it. It takes the master's
-    /// place when the other masters have missed the master for `timeout`.
+    /// Starts a replica of a master, and waits until it has the data and every node knows it.
     ///
     /// # Panics
     ///
     /// As [`Server::start`] does.
-    pub fn replicate(&self, master: &Server, timeout: Duration) -> Replica {
-        let replica = node(timeout);
+    pub fn replicate(&self, master: &Server) -> Replica {
+        let replica = node();
         let (own, of) = (id(&replica), id(master));
         let port = replica.address().port().to_string();
         self.0[0].cli(["CLUSTER", "MEET", "127.0.0.1", &port]).expect("they meet");
@@ -60,6 +52,31 @@ impl Cluster {
             told.all(|told| line(&told)).then_some(())
         });
         Replica::ready(replica)
+    }
+
+    /// Lets the nodes that run replace the first master, which does not: they count it as failed after half a second
+    /// until its `replica` has taken its place and they agree.
+    ///
+    /// # Panics
+    ///
+    /// If the replica does not take its place.
+    pub fn replace_first(&self, replica: &Replica) {
+        let nodes = || self.0[1..].iter().chain([replica.server()]);
+        let fail_after = |timeout: Duration| {
+            let timeout = timeout.as_millis().to_string();
+            let words = ["CONFIG", "SET", "cluster-node-timeout", &timeout];
+            for node in nodes() {
+                node.cli(words).expect("it is set");
+            }
+        };
+        fail_after(Duration::from_millis(500));
+        until("the replica to take its master's place", || {
+            replica.server().info("replication").ok()?.contains("role:master").then_some(())
+        });
+        // They would count each other as failed, too, if they had to wait for the processor.
+        fail_after(NEVER);
+        let parts = self.0.len();
+        until("the others to agree", || nodes().all(|node| agrees(node, parts)).then_some(()));
     }
 
     /// The masters.
@@ -150,21 +167,18 @@ impl Cluster {
             self.0[0].cli(["CLUSTER", "MEET", "127.0.0.1", &port]).expect("they meet");
         }
     }
-
-    /// Whether each node says that the cluster works, and knows the owner of every slot.
-    fn agrees(&self) -> bool {
-        let parts = self.0.len();
-        self.0.iter().all(|server| {
-            let told = server.cli(["CLUSTER", "INFO"]).text();
-            told.contains("cluster_state:ok")
-                && told.contains("cluster_slots_ok:16384")
-                && server.cli(["CLUSTER", "SLOTS"]).list().len() == parts
-        })
-    }
 }
 
-fn node(timeout: Duration) -> Server {
-    let timeout = timeout.as_millis().to_string();
+/// Whether a node says that the cluster works, and knows the owner of every slot.
+fn agrees(node: &Server, parts: usize) -> bool {
+    let told = node.cli(["CLUSTER", "INFO"]).text();
+    told.contains("cluster_state:ok")
+        && told.contains("cluster_slots_ok:16384")
+        && node.cli(["CLUSTER", "SLOTS"]).list().len() == parts
+}
+
+fn node() -> Server {
+    let timeout = NEVER.as_millis().to_string();
     let options = [
         "--cluster-enabled",
         "yes",

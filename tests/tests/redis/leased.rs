@@ -1,5 +1,6 @@
 //! Tokens that are taken out in batches.
 
+mod carried;
 mod processes;
 mod settling;
 mod time;

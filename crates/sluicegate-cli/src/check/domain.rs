@@ -4,34 +4,28 @@ use std::path::Path;
 
 use sluicegate_envoy::service::{Domain, Rule};
 
-use super::Invalid;
 use super::request::Example;
+use super::{Invalid, report, say, text};
 
 pub(super) fn check(path: &Path, example: &Example) -> Result<(), Invalid> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        eprintln!("{shown}: {error}");
-        Invalid
-    })?;
-    let (domain, warnings) = Domain::read(&text).map_err(|problems| {
-        eprintln!("{}", problems.in_file(shown.to_string()));
-        Invalid
-    })?;
-    println!("{shown}: {}", words_of(&domain));
+    let text = text(path)?;
+    let (domain, warnings) =
+        Domain::read(&text).map_err(|problems| report(problems.in_file(shown.to_string())))?;
+    say(format_args!("{shown}: {}", words_of(&domain)))?;
     for warning in &warnings {
-        println!("{shown}:{warning}");
+        say(format_args!("{shown}:{warning}"))?;
     }
     for entries in example.descriptors() {
         let said: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        println!("  {} meets {}", said.join(","), met(domain.rule(&entries)));
+        say(format_args!("  {} meets {}", said.join(","), met(domain.rule(&entries))))?;
     }
     if domain.is_meant() {
         return Ok(());
     }
-    eprintln!(
+    Err(report(format_args!(
         "{shown}: no descriptor has a `rate_limit`: say `descriptors: []` if there are to be no limits"
-    );
-    Err(Invalid)
+    )))
 }
 
 fn words_of(domain: &Domain) -> String {

@@ -57,6 +57,7 @@ impl Example {
             claims: claim.iter().fold(Claims::new(), |claims, Pair(name, value)| {
                 claims.with(name.clone(), value.clone())
             }),
+            tokens: None,
         })
     }
 

@@ -3,21 +3,22 @@
 use std::path::Path;
 
 use sluicegate_config::{Live, PolicyFile, check as look};
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::rule::Rule;
 use sluicegate_server::{DescribedRequest, Policies};
 
 use super::request::Example;
-use super::{Invalid, report};
+use super::{Invalid, proxied, report, say};
 
 pub(super) fn check(path: &Path, example: &Example) -> Result<(), Invalid> {
-    let looked = look(PolicyFile::new(path)).map_err(|problems| {
-        eprintln!("{problems}");
-        Invalid
-    })?;
-    println!("{looked}");
+    let looked = look(PolicyFile::new(path)).map_err(report)?;
+    say(looked)?;
     // `serve` has nothing to offer to a file that names functions of a service.
-    let policies = Policies::new().rules(path).map_err(|error| report(&error))?;
+    let policies = Policies::new().rules(path).map_err(report)?;
+    for line in policies.live().map(|live| proxied::described(&live.policies())).unwrap_or_default()
+    {
+        say(line)?;
+    }
     match (policies.live(), example.request()) {
         (Some(rules), Some(request)) => explain(rules, &request),
         _ => Ok(()),
@@ -26,26 +27,22 @@ pub(super) fn check(path: &Path, example: &Example) -> Result<(), Invalid> {
 
 /// Tells what a request is charged.
 fn explain(rules: &Live, request: &DescribedRequest) -> Result<(), Invalid> {
-    println!();
-    let what = format!("{} {}", request.method, request.path);
+    let what = format!("\n{} {}", request.method, request.path);
     let mut charge = Charge::new();
     match rules.charge(request, &mut charge) {
         Err(missing) if missing.is_client() => {
-            println!("{what} is answered with 400: {missing}");
-            Ok(())
+            say(format_args!("{what} is answered with 400: {missing}"))
         }
         Err(missing) => {
-            println!("{what} cannot be decided: {missing}");
+            say(format_args!("{what} cannot be decided: {missing}"))?;
             Err(Invalid)
         }
-        Ok(()) if charge.is_empty() => {
-            println!("{what} is charged by no limit");
-            Ok(())
-        }
+        Ok(()) if charge.is_empty() => say(format_args!("{what} is charged by no limit")),
         Ok(()) => {
-            println!("{what} is charged:");
+            say(format_args!("{what} is charged:"))?;
             for debit in charge.debits() {
-                println!("  {} by {}: {}", debit.cost, debit.limit.name(), words(&debit.limit));
+                let Debit { limit, cost, .. } = debit;
+                say(format_args!("  {cost} by {}: {}", limit.name(), words(limit)))?;
             }
             Ok(())
         }

@@ -1,33 +1,34 @@
 //! `sluicegate serve`
 
 mod options;
-mod signals;
 
 use std::error::Error;
 use std::time::Duration;
 
-use sluicegate_core::Memory;
-use sluicegate_redis::Redis;
-use sluicegate_server::admin::{Token, metrics::Metrics};
-use sluicegate_server::{Server, Service, ServiceBuilder, Tls};
-use tracing::{error, info};
+use sluicegate_core::observe::Watch;
+use sluicegate_server::admin::metrics::Metrics;
+use sluicegate_server::{Server, Service, Tls};
 
+use self::options::Ports;
 pub(crate) use self::options::Serve;
-use self::options::{Ports, StoreOptions};
-use crate::log;
+use crate::store::Counting;
+use crate::{running, shared};
+
+/// How many refused keys of each policy are noted.
+const REFUSED: usize = 20;
 
 /// Serves until the process is asked to stop.
 pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
-    log::begin(options.running.log, &options.running.log_level)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(options))
+    let running = options.running.clone();
+    running::block_on(&running, serve(options))
 }
 
 async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let Serve { files, ports, store, deciding, running } = options;
     let metrics = Metrics::install()?;
     let policies = files.read()?;
-    let _watching = if running.no_watch { None } else { Some(policies.watch()?) };
+    let is_watched = !running.no_watch;
+    let _policies = is_watched.then(|| policies.watch()).transpose()?;
 
     let deadline = Duration::from_millis(deciding.deadline_ms);
     let service = Service::builder(policies)
@@ -36,48 +37,37 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .fields(deciding.fields.into())
         .proxies(deciding.proxies)
         .shadow(deciding.shadow)
+        .watch(&refused(deciding.show_keys)?)
         .allow_resets(deciding.allow_resets)
+        .nothing_leased(deciding.nothing_leased)
         .overrides(!deciding.no_overrides);
-    let service = with_store(service, &store, deadline)?.build()?;
+    let store = Counting::new(&store, deadline)?;
+    let service = store.under(service).build()?;
 
     let server = Server::new(service)
         .metrics(&metrics)
         .connections(ports.connections)
+        .idle_timeout(Duration::from_secs(ports.idle_timeout))
         .drain_delay(Duration::from_secs(running.drain_delay))
         .drain(Duration::from_secs(running.drain));
     let bound = with_ports(server, ports)?.bind().await?;
-
-    let addresses = bound.addresses();
-    for (port, address) in
-        [("gRPC", addresses.grpc), ("HTTP", addresses.http), ("admin", addresses.admin)]
-    {
-        if let Some(address) = address {
-            info!(port, %address, "serving");
-        }
-    }
     let reload = bound.reload();
-    let stop = signals::until_stopped(move || match reload.now() {
-        Ok(()) => info!("files read again"),
-        Err(problems) => error!("files not read again: {problems}"),
-    })?;
-    bound.run(stop).await;
-    Ok(())
+    let _certificate = is_watched.then(|| reload.watch()).transpose()?;
+    let addresses = bound.addresses();
+    let ports = [("gRPC", addresses.grpc), ("HTTP", addresses.http), ("admin", addresses.admin)];
+    running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
 }
 
-fn with_store(
-    service: ServiceBuilder,
-    options: &StoreOptions,
-    deadline: Duration,
-) -> Result<ServiceBuilder, Box<dyn Error>> {
-    let Some(url) = &options.redis else {
-        if options.keys == 0 {
-            return Err("--keys: 0 keys count nothing, expected at least 1".into());
-        }
-        return Ok(service.store(Memory::with_capacity(options.keys)));
-    };
-    // The server need not be there yet.
-    let redis = Redis::builder().url(url).deadline(deadline).client_name("sluicegate").build();
-    Ok(service.store(redis.map_err(|error| format!("--redis: {error}"))?))
+/// Notes the keys that are refused most. Digests are made with a secret of this process, so that nobody can find a key
+/// by trying, not even an address.
+fn refused(show_keys: bool) -> Result<Watch, Box<dyn Error>> {
+    let watch = Watch::new(REFUSED);
+    if show_keys {
+        return Ok(watch);
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret)?;
+    Ok(watch.redacted(&secret))
 }
 
 fn with_ports(mut server: Server, ports: Ports) -> Result<Server, Box<dyn Error>> {
@@ -91,9 +81,8 @@ fn with_ports(mut server: Server, ports: Ports) -> Result<Server, Box<dyn Error>
             None => server,
         };
     }
-    if let Some(token) = &ports.admin_token {
-        let token = Token::new(token);
-        server = server.token(token.ok_or("--admin-token: expected at least 16 bytes")?);
+    if let Some(token) = shared::token(ports.admin_token.as_deref())? {
+        server = server.token(token);
     }
     if let (Some(certificate), Some(key)) = (ports.tls_certificate, ports.tls_key) {
         let tls = Tls::new(certificate, key);

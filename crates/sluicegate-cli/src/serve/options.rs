@@ -1,18 +1,19 @@
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use sluicegate_core::key::Proxies;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::Fields;
 
-use crate::log;
 use crate::policies::PolicyFiles;
+use crate::shared::{Port, Running, StoreOptions};
 
-/// Answers Envoy and HTTP clients by policies in files. Stops on SIGTERM and SIGINT once every request is answered,
-/// and reads its files again on SIGHUP and when they change.
+/// Answers Envoy, other proxies and HTTP clients by policies in files.
+///
+/// By default, it listens on port 8081 for Envoy (gRPC), on port 8080 for other proxies and HTTP clients, and on port 6070
+/// of this host for Prometheus and the dashboard.
 #[derive(Debug, Args)]
+#[command(after_long_help = SIGNALS)]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(super) files: PolicyFiles,
@@ -26,45 +27,44 @@ pub(crate) struct Serve {
     pub(super) running: Running,
 }
 
+const SIGNALS: &str = "\
+SIGTERM and SIGINT stop the server after it has answered every request that has arrived. A second signal ends it at once. \
+On SIGHUP it reads its policies and its certificate again. A file that is not valid changes nothing, and the log says why.";
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Ports")]
 pub(super) struct Ports {
-    /// Where to serve gRPC, or `off`.
+    /// The address of the gRPC port, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
     pub(super) grpc: Port,
-    /// Where to serve the HTTP API and health, or `off`.
+    /// The address of the port for the HTTP API, proxies and health checks, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub(super) http: Port,
-    /// Where to serve metrics and the policies in force, or `off`. Other addresses than those of this host need a token.
+    /// The address of the port for the dashboard, metrics and the policies in force, or `off`. An address that other hosts
+    /// can reach needs a token.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6070")]
     pub(super) admin: Port,
-    /// The token that clients of the admin port present as `Authorization: Bearer ..`, at least 16 bytes.
+    /// The token of the admin port, at least 16 bytes. Clients send it as `Authorization: Bearer ..`, and the dashboard asks
+    /// for it.
     #[arg(long, value_name = "TOKEN", env = "SLUICEGATE_ADMIN_TOKEN", hide_env_values = true)]
     pub(super) admin_token: Option<String>,
-    /// Speaks TLS on the gRPC and the HTTP port, with this certificate: a PEM file, which is read again on SIGHUP.
+    /// Uses TLS on the gRPC and the HTTP port, with the certificate in this PEM file. The file is read again when it
+    /// changes.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_certificate: Option<PathBuf>,
-    /// The private key of the certificate, a PEM file.
+    /// The private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(super) tls_key: Option<PathBuf>,
-    /// Accepts only clients with a certificate by one of the authorities in this PEM file.
+    /// Accepts only clients whose certificate is signed by an authority in this PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(super) tls_clients: Option<PathBuf>,
-    /// The most connections on each port. Others wait to be accepted.
+    /// The most connections on each port. Further connections wait.
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     pub(super) connections: usize,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Counting")]
-pub(super) struct StoreOptions {
-    /// Counts in Redis or Valkey at this URL, such as `redis://user:secret@host:6379` or `rediss://..`, so that several
-    /// servers share every limit. Otherwise each server counts in its memory.
-    #[arg(long, value_name = "URL", env = "SLUICEGATE_REDIS", hide_env_values = true)]
-    pub(super) redis: Option<String>,
-    /// How many keys the memory has room for.
-    #[arg(long, value_name = "NUMBER", default_value = "131072", conflicts_with = "redis")]
-    pub(super) keys: usize,
+    /// How long a connection in HTTP/1 stays open without a request, in seconds. Choose more than the idle timeout of the
+    /// load balancers and proxies in front of it.
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) idle_timeout: u64,
 }
 
 #[derive(Debug, Args)]
@@ -79,55 +79,26 @@ pub(super) struct Deciding {
     /// Which header fields to ask Envoy to add to responses.
     #[arg(long, value_name = "FIELDS", default_value = "none")]
     pub(super) fields: FieldSet,
-    /// The proxies that are believed when they ask about requests of their clients: addresses and networks with commas.
+    /// The proxies that may ask about requests of their clients, and are believed: addresses and networks, separated by
+    /// commas.
     #[arg(long, value_name = "NETWORKS", default_value = "127.0.0.0/8,::1")]
     pub(super) proxies: Proxies,
     /// Counts everything and refuses nothing.
     #[arg(long)]
     pub(super) shadow: bool,
-    /// Lets every client of the HTTP API forget what was spent on any key, by `/v1/reset`.
+    /// Opens `/v1/reset`, with which every client of the HTTP API can clear the count of any key.
     #[arg(long)]
     pub(super) allow_resets: bool,
-    /// Ignores limits that requests of Envoy bring along.
+    /// Ignores the `limit` in descriptors of Envoy, which otherwise replaces that of the file.
     #[arg(long)]
     pub(super) no_overrides: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Running")]
-pub(super) struct Running {
-    /// Reads files again on SIGHUP only, and not when they change.
+    /// Leases the shared capacity at once. Use it only if no server has leased it before, or all leases have ended. Without
+    /// it, the server first learns for the length of a lease what each client holds.
+    #[arg(long, requires = "capacity")]
+    pub(super) nothing_leased: bool,
+    /// Shows the most refused keys on the admin port as they are, instead of digests of them.
     #[arg(long)]
-    pub(super) no_watch: bool,
-    /// How long to go on as before after SIGTERM, in seconds, while health says that the server is not ready.
-    #[arg(long, value_name = "SECONDS", default_value = "0")]
-    pub(super) drain_delay: u64,
-    /// How long requests may take to be answered after that, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "30")]
-    pub(super) drain: u64,
-    /// How log lines are written.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(super) log: log::Format,
-    /// Which log lines are written: a level, or levels of modules, such as `info,sluicegate_redis=debug`.
-    #[arg(long, value_name = "FILTER", env = "SLUICEGATE_LOG", default_value = "info")]
-    pub(super) log_level: String,
-}
-
-/// An address, or none.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Port(pub(super) Option<SocketAddr>);
-
-impl FromStr for Port {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "off" {
-            return Ok(Self(None));
-        }
-        let address =
-            text.parse().map_err(|_| "expected an address such as 127.0.0.1:8080, or `off`")?;
-        Ok(Self(Some(address)))
-    }
+    pub(super) show_keys: bool,
 }
 
 /// What to answer when the store cannot decide. It is never `OVER_LIMIT`.

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, header};
+use sluicegate::adapter::grpc::response_type;
 use sluicegate_throttle::grpc_timeout;
 
 pub(crate) static TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Whether a request or a response is one of gRPC.
+/// Whether a request or a response is one of gRPC or gRPC-Web.
 pub(crate) fn is_call(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+    kind.is_some_and(|kind| response_type(kind.as_bytes()).is_some())
 }
 
 /// How long the caller waits, as the request states it.

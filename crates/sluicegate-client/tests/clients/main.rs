@@ -5,6 +5,7 @@ mod grpc;
 mod hyper;
 mod lying;
 mod middleware;
+mod pushback;
 mod replay;
 mod reqwest_client;
 mod scripted;

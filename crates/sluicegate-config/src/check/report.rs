@@ -5,7 +5,7 @@ use sluicegate_core::limit::WhenFull;
 
 use super::warnings::warnings;
 use crate::compile::{Listed, Policies};
-use crate::document::{Cost, Document, HoldUntil, Rule};
+use crate::document::{Cost, Document, HoldUntil, Rule, Settle, SettleTable};
 use crate::live::Changes;
 use crate::source::Diagnostic;
 use crate::words::{InWords, besides};
@@ -141,6 +141,10 @@ fn provided(document: &Document) -> Vec<String> {
             provided.extend(
                 table.call.as_ref().map(|name| format!("a function for costs called `{name}`")),
             );
+            provided.extend(table.tokens.map(|_| "the layer that estimates tokens".to_owned()));
+        }
+        if let Some(Settle::Table(SettleTable { tokens: Some(_), .. })) = &rule.settle {
+            provided.push("the layer that reads the usage of tokens".to_owned());
         }
         for load in rule.cases.iter().filter_map(|case| case.load.as_ref()) {
             provided.extend(
@@ -153,6 +157,9 @@ fn provided(document: &Document) -> Vec<String> {
     }
     if document.hold_until == Some(HoldUntil::Head) {
         provided.push("a layer with `hold_until`, from `Policies::hold_until`".to_owned());
+    }
+    if document.dialect.is_some() {
+        provided.push("a layer with `dialect` and `respond`, from `Policies::dialect`".to_owned());
     }
     if document.throttle.is_some() {
         provided.push("the throttle's layer, from `Live::throttle`".to_owned());

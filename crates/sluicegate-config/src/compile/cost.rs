@@ -3,6 +3,7 @@
 use std::fmt;
 
 use sluicegate_core::Header;
+use sluicegate_core::cost::llm::{Count, Tokens, tokens};
 use sluicegate_core::cost::{ContentLength, CostFrom, CostOf, content_length, cost_from};
 use sluicegate_core::key::{Missing, Query, View};
 
@@ -20,6 +21,7 @@ pub(super) enum Cost {
     Header(CostFrom<Header<Name>>),
     Query(CostFrom<Query<Name>>),
     Body(CostFrom<ContentLength>),
+    Tokens(Tokens),
     Call(CostFn),
 }
 
@@ -31,6 +33,7 @@ impl<V: View> CostOf<V> for Cost {
             Self::Header(cost) => cost.of(view),
             Self::Query(cost) => cost.of(view),
             Self::Body(cost) => cost.of(view),
+            Self::Tokens(cost) => cost.of(view),
             Self::Call(cost) => Ok(cost(&Request::of(view))),
         }
     }
@@ -48,12 +51,14 @@ impl fmt::Debug for Cost {
             Self::Header(cost) => cost.fmt(f),
             Self::Query(cost) => cost.fmt(f),
             Self::Body(cost) => cost.fmt(f),
+            Self::Tokens(cost) => cost.fmt(f),
             Self::Call(_) => f.write_str("Call"),
         }
     }
 }
 
-const ONE: &str = "a cost has one source: expected one of `header`, `query`, `body` and `call`";
+const ONE: &str =
+    "a cost has one source: expected one of `header`, `query`, `body`, `tokens` and `call`";
 
 impl Cost {
     pub(super) fn new(
@@ -79,6 +84,9 @@ impl Cost {
         context: &Context<'_>,
     ) -> Option<Self> {
         let CostTable { header, query, body, call, .. } = table;
+        if let Some(count) = table.tokens {
+            return Self::of_tokens(count.into(), table, path, context);
+        }
         match (header, query, body, call) {
             (Some(name), None, None, None) => {
                 let name = context.header_name(name, &path.name("header"));
@@ -124,6 +132,42 @@ impl Cost {
                 context.report(path, ONE);
                 None
             }
+        }
+    }
+}
+
+impl Cost {
+    /// What the service's estimate of tokens says.
+    fn of_tokens(
+        count: Count,
+        table: &CostTable,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let CostTable { tokens: said, default, most, .. } = *table;
+        if *table != (CostTable { tokens: said, default, most, ..CostTable::default() }) {
+            context.report(
+                path,
+                "`tokens` is the whole cost, expected only `default` and `most` besides",
+            );
+            return None;
+        }
+        if !bounds_fit(table, path, context) {
+            return None;
+        }
+        let cost = default.into_iter().fold(tokens(count), Tokens::or);
+        Some(Self::Tokens(most.into_iter().fold(cost, Tokens::at_most)))
+    }
+}
+
+impl From<document::Tokens> for Count {
+    fn from(said: document::Tokens) -> Self {
+        match said {
+            document::Tokens::All => Self::All,
+            document::Tokens::Uncached => Self::Uncached,
+            document::Tokens::Input => Self::Input,
+            document::Tokens::UncachedInput => Self::UncachedInput,
+            document::Tokens::Output => Self::Output,
         }
     }
 }

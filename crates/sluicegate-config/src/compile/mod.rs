@@ -8,10 +8,12 @@ mod amounts;
 mod condition;
 mod context;
 mod cost;
+mod dialect;
 mod key;
 mod limit;
 mod listed;
 mod load;
+pub(crate) mod proxy;
 mod reject;
 mod rule;
 mod settlement;
@@ -23,8 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sluicegate_core::adapter::{Charge, Hold};
-use sluicegate_core::key::{Missing, View};
+use sluicegate_core::key::{Missing, Proxies, View};
 use sluicegate_core::limit::MAX_LIMITS;
+use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
 use sluicegate_core::{Limit, Rejection};
 
@@ -70,6 +73,11 @@ struct Rules {
     /// The index of the rule of each limit, by the limit's row in a store.
     rows: BTreeMap<u64, usize>,
     hold: Hold,
+    dialect: Option<Dialect>,
+    listen: Option<proxy::Listen>,
+    upstream: Option<proxy::Upstream>,
+    trusted: Option<Proxies>,
+    client_header: Option<String>,
     #[cfg(feature = "throttle")]
     throttle: Option<throttle::Throttling>,
 }
@@ -89,7 +97,18 @@ impl Policies {
             HoldUntil::Head => Hold::Head,
             HoldUntil::End => Hold::End,
         };
-        let mut rules = Rules { hold, ..Rules::default() };
+        let root = DocumentPath::Root;
+        let listen = document.listen.as_ref();
+        let listen = listen.and_then(|said| proxy::listen(said, &root.name("listen"), &context));
+        let upstream = document.upstream.as_ref();
+        let upstream =
+            upstream.and_then(|said| proxy::upstream(said, &root.name("upstream"), &context));
+        // The context has reported entries that are wrong.
+        let trusted = document.proxies.as_ref();
+        let client_header = trusted.and_then(|said| said.header.clone());
+        let trusted = trusted.and_then(|said| Proxies::try_from(&said.trusted).ok());
+        let mut rules =
+            Rules { hold, listen, upstream, trusted, client_header, ..Rules::default() };
         let mut names = BTreeSet::new();
         for (index, said) in document.rules.iter().enumerate() {
             let path = list.index(index);
@@ -104,6 +123,10 @@ impl Policies {
                 let name = &said.name;
                 context.report(&path, format!("another rule is also called `{name}`, {OWN}"));
             }
+        }
+        if let Some(said) = &document.dialect {
+            let path = DocumentPath::Root.name("dialect");
+            rules.dialect = dialect::dialect(said, &rules.owners, &path, &context);
         }
         if let Some(said) = &document.throttle {
             let path = DocumentPath::Root.name("throttle");
@@ -141,6 +164,32 @@ impl Policies {
     /// Until when a served request holds its places, for the `hold_until` of a layer.
     pub fn hold_until(&self) -> Hold {
         self.rules.hold
+    }
+
+    /// Header fields and errors as an API of language models has them, for the `dialect` and the `respond` of a layer.
+    /// `None` if the document has no `[dialect]`.
+    pub fn dialect(&self) -> Option<&Dialect> {
+        self.rules.dialect.as_ref()
+    }
+
+    /// Where a proxy listens, if the document says so.
+    pub fn listen(&self) -> Option<&proxy::Listen> {
+        self.rules.listen.as_ref()
+    }
+
+    /// The application behind a proxy, if the document names it.
+    pub fn upstream(&self) -> Option<&proxy::Upstream> {
+        self.rules.upstream.as_ref()
+    }
+
+    /// The proxies whose forwarding headers are believed, if the document names them.
+    pub fn trusted(&self) -> Option<&Proxies> {
+        self.rules.trusted.as_ref()
+    }
+
+    /// The header in which those proxies pass the client's address on, if the document chooses one.
+    pub fn client_header(&self) -> Option<&str> {
+        self.rules.client_header.as_deref()
     }
 
     #[cfg(feature = "throttle")]

@@ -1,11 +1,12 @@
 //! Settling a charge by the response.
 
 use sluicegate_core::adapter::Reply;
+use sluicegate_core::cost::llm::Count;
 use sluicegate_core::cost::{reply_header, reply_header_scaled};
 use sluicegate_core::rule::By;
 
 use super::Context;
-use crate::document::{self, Settle};
+use crate::document::{self, Settle, SettleTable};
 use crate::source::DocumentPath;
 
 /// How the charge of a rule is settled when the response is known.
@@ -19,6 +20,8 @@ enum Spent {
     /// Requests with another status are given back what they were charged.
     CountIf(Vec<u16>),
     Cost(Cost),
+    /// Tokens of a language model.
+    Tokens(Count),
 }
 
 /// The cost according to the response. `None` keeps the charge.
@@ -55,6 +58,7 @@ impl Settlement {
             None => return by,
             Some(Spent::CountIf(counted)) => by.count_if(move |status| counted.contains(&status)),
             Some(Spent::Cost(cost)) => by.settle_cost(cost),
+            Some(Spent::Tokens(count)) => by.settle_tokens(count),
         };
         let by = if self.at_end { by.settle_at_end() } else { by };
         self.at_most.into_iter().fold(by, By::settle_at_most)
@@ -63,6 +67,19 @@ impl Settlement {
 
 /// The cost of a request. A request that is not counted costs nothing, whatever its response says.
 fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Spent> {
+    if let Some(Settle::Table(SettleTable { header: None, tokens: Some(count), scale })) =
+        rule.settle
+    {
+        for (name, is_there) in
+            [("settle.scale", scale.is_some()), ("count_if", !rule.count_if.is_empty())]
+        {
+            if is_there {
+                let message = format!("tokens are counted as they are: expected no `{name}`");
+                context.report(&path.name("settle"), message);
+            }
+        }
+        return Some(Spent::Tokens(count.into()));
+    }
     let cost = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
     let list = path.name("count_if");
     for (i, status) in rule.count_if.iter().enumerate() {
@@ -89,7 +106,12 @@ fn settled_cost(
     match settle? {
         Settle::Response => Some(Box::new(|reply| reply.cost())),
         Settle::Table(table) => {
-            let name = context.header_name(&table.header, &path.name("header"));
+            let SettleTable { header: Some(header), tokens: None, .. } = table else {
+                context
+                    .report(path, "a cost has one source: expected one of `header` and `tokens`");
+                return None;
+            };
+            let name = context.header_name(header, &path.name("header"));
             if table.scale == Some(0) {
                 context.report(&path.name("scale"), "`scale` is 0, expected at least 1");
                 return None;

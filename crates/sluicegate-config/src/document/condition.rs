@@ -17,7 +17,8 @@ pub struct Condition {
     /// The method is one of these, such as `["POST", "PUT"]`. `GET` is also `HEAD`.
     #[serde(default)]
     pub method: Option<Texts>,
-    /// The path matches a pattern, such as `/login`, `/users/{id}` or `/api/*`.
+    /// The path matches a pattern, such as `/login`, `/users/{id}` or `/api/*`. Encoded characters, repeated slashes
+    /// and dots do not get around it. Case counts: an application that ignores it needs stricter routes.
     #[serde(default)]
     pub path: Option<Texts>,
     /// The matched route has this pattern, such as `/users/{id}`.

@@ -17,7 +17,7 @@ pub enum Cost {
     Table(CostTable),
 }
 
-/// Where the cost of a request is read from: one of `header`, `query`, `body` and `call`. A value that is not
+/// Where the cost of a request is read from: one of `header`, `query`, `body`, `tokens` and `call`. A value that is not
 /// a number, or is greater than `most`, is a bad request (400).
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -32,6 +32,9 @@ pub struct CostTable {
     /// Charges 1 for each started block of this many bytes, by the declared length of the body.
     #[serde(default)]
     pub body: Option<u64>,
+    /// The tokens of a language model that the request may use, which the service estimates by its body.
+    #[serde(default)]
+    pub tokens: Option<Tokens>,
     /// The function of the service that computes the cost.
     #[serde(default)]
     pub call: Option<String>,
@@ -41,7 +44,8 @@ pub struct CostTable {
     /// The minimum cost. Smaller values are raised to it. The default is 1.
     #[serde(default)]
     pub least: Option<u64>,
-    /// The maximum cost. A request with a greater value is refused as a bad request.
+    /// The maximum cost. A request with a greater value is refused as a bad request; one with more `tokens` reserves
+    /// this.
     #[serde(default)]
     pub most: Option<u64>,
     /// Divides the number, rounded up: `per = 1000` charges 1 for each started thousand.
@@ -52,26 +56,47 @@ pub struct CostTable {
     pub scale: Option<u64>,
 }
 
+/// Which tokens of a language model are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Tokens {
+    /// Input and output.
+    All,
+    /// Input and output, without input that the model read from its cache.
+    Uncached,
+    /// Input.
+    Input,
+    /// Input, without what the model read from its cache.
+    UncachedInput,
+    /// Output.
+    Output,
+}
+
 /// Where the actual cost is read from: `"response"` for the `Cost` that the handler left in the response's
-/// extensions, or a header of the response.
+/// extensions, a header of the response, or the tokens that it used.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Settle {
     /// The `Cost` in the response's extensions.
     Response,
-    /// A header of the response.
+    /// A header of the response, or tokens.
     #[cfg_attr(feature = "schema", schemars(untagged))]
     Table(SettleTable),
 }
 
-/// The header of the response that contains the actual cost.
+/// What the response contains of the actual cost: one of `header` and `tokens`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SettleTable {
     /// The header. If it is missing or not a number, the charge stays as it was.
-    pub header: String,
+    #[serde(default)]
+    pub header: Option<String>,
+    /// The tokens of a language model that the answer used, when its body has ended.
+    #[serde(default)]
+    pub tokens: Option<Tokens>,
     /// Multiplies the number, which may have a fraction, and rounds up.
     #[serde(default)]
     pub scale: Option<u64>,
@@ -91,7 +116,8 @@ impl<'de> Shaped<'de> for Cost {
 }
 
 impl<'de> Shaped<'de> for Settle {
-    const EXPECTED: &'static str = "\"response\" or { header = \"x-tokens-used\" }";
+    const EXPECTED: &'static str =
+        "\"response\", { header = \"x-tokens-used\" } or { tokens = \"all\" }";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         match text {

@@ -7,9 +7,11 @@ mod amount;
 mod case;
 mod condition;
 mod cost;
+mod dialect;
 mod hold_until;
 mod key;
 mod limit;
+mod proxy;
 mod reject;
 mod rule;
 mod shaped;
@@ -28,10 +30,12 @@ use serde::Deserialize;
 pub use self::amount::Amount;
 pub use self::case::{Case, Load};
 pub use self::condition::{Condition, Expected, Hours, Weekday};
-pub use self::cost::{Cost, CostTable, Settle, SettleTable};
+pub use self::cost::{Cost, CostTable, Settle, SettleTable, Tokens};
+pub use self::dialect::{Api, Dialect};
 pub use self::hold_until::HoldUntil;
 pub use self::key::Key;
 pub use self::limit::{Ban, BanTable, Limit, LimitTable, WhenFull};
+pub use self::proxy::{Listen, ListenTls, Upstream, UpstreamTls};
 pub use self::reject::{Redirect, Reject};
 pub use self::rule::{Rule, Tiers};
 pub use self::texts::Texts;
@@ -76,9 +80,19 @@ pub struct Document {
     /// effect when the service starts again.
     #[serde(default)]
     pub hold_until: Option<HoldUntil>,
+    /// Header fields and errors as OpenAI's or Anthropic's API has them. A change takes effect when the service
+    /// starts again.
+    #[serde(default)]
+    pub dialect: Option<Dialect>,
     /// Overload protection: a queue in front of the service. Needs the feature `throttle`.
     #[serde(default)]
     pub throttle: Option<Throttle>,
+    /// Where `sluicegate proxy` listens. It has no effect in other programs.
+    #[serde(default)]
+    pub listen: Option<Listen>,
+    /// The application behind `sluicegate proxy`. It has no effect in other programs.
+    #[serde(default)]
+    pub upstream: Option<Upstream>,
     /// Tiers by name, such as plans or classes of customers, for rules with `tiers`.
     #[serde(default)]
     pub tiers: BTreeMap<String, Tier>,
@@ -88,6 +102,9 @@ pub struct Document {
     /// The rules. A request is charged by every rule that applies to it.
     #[serde(default)]
     pub rules: Vec<Rule>,
+    /// What a [format](crate::Format) of your own reads beside rules, in words by name. A reload reports what changed.
+    #[serde(skip)]
+    pub others: BTreeMap<String, String>,
     /// Where the values are in the text of the file.
     #[serde(skip)]
     pub source: SourceMap,

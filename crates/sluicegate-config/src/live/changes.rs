@@ -24,6 +24,8 @@ pub struct Changes {
     pub limits: Vec<LimitChange>,
     /// Other changed settings, by their name in the document, such as `tiers` and `customers`.
     pub settings: Vec<&'static str>,
+    /// What changed besides rules in a [format](crate::Format) of your own, in words.
+    pub others: Vec<String>,
 }
 
 /// A changed limit, or several limits with one name, such as those of a rule's cases.
@@ -61,8 +63,14 @@ impl Changes {
         if let (Some(old), Some(new)) = (old, new) {
             changes.rules(old, new);
             changes.settings = settings(old, new);
+            changes.others = others(old, new);
         }
         changes
+    }
+
+    /// The difference between the policies of two documents.
+    pub fn of(old: (&Document, &Policies), new: (&Document, &Policies)) -> Self {
+        Self::between((Some(old.0), old.1), (Some(new.0), new.1))
     }
 
     /// Whether nothing changed.
@@ -94,11 +102,30 @@ fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
         ("proxies", old.proxies != new.proxies),
         ("geoip", old.geoip != new.geoip),
         ("hold_until", old.hold_until.unwrap_or_default() != new.hold_until.unwrap_or_default()),
+        ("dialect", old.dialect != new.dialect),
+        ("listen", old.listen != new.listen),
+        ("upstream", old.upstream != new.upstream),
         ("throttle", old.throttle != new.throttle),
         ("tiers", old.tiers != new.tiers),
         ("customers", old.customers != new.customers),
     ];
     settings.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
+}
+
+fn others(old: &Document, new: &Document) -> Vec<String> {
+    let (old, new) = (&old.others, &new.others);
+    let mut others = Vec::new();
+    for (name, words) in new {
+        match old.get(name) {
+            None => others.push(format!("added {name}: {words}")),
+            Some(before) if before != words => others.push(format!("{name}: {before} -> {words}")),
+            Some(_) => {}
+        }
+    }
+    others.extend(
+        old.keys().filter(|name| !new.contains_key(*name)).map(|name| format!("removed {name}")),
+    );
+    others
 }
 
 /// The limits with names in both, if they differ.
@@ -140,6 +167,7 @@ impl fmt::Display for Changes {
         if !self.settings.is_empty() {
             lists.push(format!("changed {}", self.settings.join(", ")));
         }
+        lists.extend(self.others.iter().cloned());
         f.write_str(if lists.is_empty() { "nothing changed" } else { "" })?;
         f.write_str(&lists.join("; "))
     }

@@ -7,6 +7,8 @@ mod changes;
 mod directories;
 mod event;
 mod file;
+#[cfg(feature = "watch")]
+mod glimpse;
 mod refused;
 mod shared;
 #[cfg(test)]
@@ -21,12 +23,17 @@ use std::sync::Arc;
 
 use sluicegate_core::adapter::{Charge, Hold};
 use sluicegate_core::key::{Missing, View};
+use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, Rejection};
 
 pub use self::changes::{Changes, LimitChange};
 pub use self::event::Event;
+#[cfg(feature = "watch")]
+pub(crate) use self::glimpse::Glimpse;
+#[cfg(feature = "watch")]
+pub(crate) use self::watch::Follow;
 #[cfg(feature = "watch")]
 pub use self::watch::{WatchError, Watching};
 
@@ -90,6 +97,15 @@ impl Live {
         self.shared.reload()
     }
 
+    /// What [`reload`](Self::reload) would change. Nothing comes into force, and no event is reported.
+    ///
+    /// # Errors
+    ///
+    /// Everything that would keep the file from coming into force.
+    pub fn pending(&self) -> Result<Changes, PolicyError> {
+        self.shared.pending()
+    }
+
     /// Puts other policies in force. Returns which limits changed.
     ///
     /// # Errors
@@ -142,6 +158,13 @@ impl Live {
         self.shared.in_force().hold_until()
     }
 
+    /// Header fields and errors as an API of language models has them, for the `dialect` and the `respond` of a layer.
+    /// `None` if the policies have no [`[dialect]`](crate::document::Dialect). A layer reads it once, as it does with
+    /// [`hold_until`](Self::hold_until).
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.shared.in_force().dialect().cloned()
+    }
+
     /// Reloads the file when it changes, until the returned value is dropped.
     ///
     /// The directory is watched instead of the file, because editors rename a new file over the old one, and
@@ -162,7 +185,7 @@ impl Live {
     /// Fails if the system cannot watch the directory, or if there is no file.
     #[cfg(feature = "watch")]
     pub fn watch(&self) -> Result<Watching, WatchError> {
-        Watching::begin(&self.shared)
+        Watching::of(&self.shared)
     }
 }
 

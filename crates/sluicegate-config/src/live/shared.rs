@@ -10,6 +10,8 @@ use sluicegate_core::rule::KnownLimits;
 use super::changes::Changes;
 use super::event::{Event, report};
 use super::file::{File, Seen};
+#[cfg(feature = "watch")]
+use super::glimpse::Glimpse;
 use crate::compile::Policies;
 use crate::document::Document;
 use crate::source::{Diagnostic, PolicyError};
@@ -34,18 +36,6 @@ struct Last {
     /// What was found at the path, valid or not.
     seen: Option<Seen>,
     check: Option<Check>,
-}
-
-#[cfg(feature = "watch")]
-/// The most attempts to read the same text twice. A file that changes all the time takes effect after that.
-const LOOKS: u32 = 50;
-
-#[cfg(feature = "watch")]
-/// A text that was read once and has not taken effect yet.
-pub(super) struct Glimpse {
-    seen: Seen,
-    /// How many attempts found a text different from the one before.
-    looks: u32,
 }
 
 impl Shared {
@@ -123,32 +113,37 @@ impl Shared {
     }
 
     pub(super) fn reload(&self) -> Result<Changes, PolicyError> {
-        let Some(file) = &self.file else {
-            return Err(Diagnostic::new("", "these policies were not read from a file").into());
-        };
+        let file = self.read_from()?;
         let last = self.last();
         let seen = file.look();
         self.follow(file, last, seen)
     }
 
+    pub(super) fn pending(&self) -> Result<Changes, PolicyError> {
+        let file = self.read_from()?;
+        let last = self.last();
+        let (document, policies) = file.compile(&file.look())?;
+        last.must_keep(&policies)?;
+        let old = self.policies();
+        Ok(Changes::between((last.document.as_ref(), &old), (Some(&document), &policies)))
+    }
+
+    fn read_from(&self) -> Result<&File, PolicyError> {
+        let file = self.file.as_ref();
+        file.ok_or_else(|| Diagnostic::new("", "these policies were not read from a file").into())
+    }
+
+    /// Reloads the file if its text differs from the last one read and has settled.
     #[cfg(feature = "watch")]
-    /// Reloads the file if its text differs from the last one read and was the same at the previous attempt, so
-    /// that a half-written file does not take effect. `glimpse` is what the previous attempt found.
-    pub(super) fn reload_if_changed(&self, glimpse: &mut Option<Glimpse>) {
+    pub(super) fn reload_if_changed(&self, glimpse: &mut Option<Glimpse<Seen>>) {
         let Some(file) = &self.file else { return };
-        let before = glimpse.take();
         let last = self.last();
         let seen = file.look();
-        if last.seen.as_ref() == Some(&seen) {
-            return;
+        let is_known = last.seen.as_ref() == Some(&seen);
+        if let Some(seen) = Glimpse::settled(glimpse, seen, is_known) {
+            // Errors are reported as events.
+            let _ = self.follow(file, last, seen);
         }
-        let looks = before.as_ref().map_or(0, |before| before.looks);
-        if looks < LOOKS && before.is_none_or(|before| before.seen != seen) {
-            *glimpse = Some(Glimpse { seen, looks: looks + 1 });
-            return;
-        }
-        // Errors are reported as events.
-        let _ = self.follow(file, last, seen);
     }
 
     fn follow(

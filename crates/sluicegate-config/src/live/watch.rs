@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -22,7 +22,9 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_
 use super::bell::{Bell, Ear, Next, Until};
 use super::directories::directories;
 use super::event::Event;
-use super::shared::{Glimpse, Shared};
+use super::file::Seen;
+use super::glimpse::Glimpse;
+use super::shared::Shared;
 
 /// Watches a file until it is dropped; see [`Live::watch`](super::Live::watch).
 ///
@@ -40,16 +42,54 @@ pub struct WatchError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
+/// What is watched.
+pub(crate) trait Follow: Send + 'static {
+    /// What a look finds.
+    type Seen: Send;
+
+    /// The files and directories to watch now.
+    fn paths(&self) -> Vec<PathBuf>;
+
+    /// Called when something may have changed. What it leaves in `glimpse` it has to find again.
+    fn look(&self, glimpse: &mut Option<Glimpse<Self::Seen>>);
+
+    /// Called when a directory cannot be watched, for this reason.
+    fn unwatched(&self, reason: String);
+}
+
+impl Follow for Arc<Shared> {
+    type Seen = Seen;
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.file().map(|file| file.path().to_owned()).into_iter().collect()
+    }
+
+    fn look(&self, glimpse: &mut Option<Glimpse<Seen>>) {
+        self.reload_if_changed(glimpse);
+    }
+
+    fn unwatched(&self, reason: String) {
+        self.tell(&Event::Unwatched(reason));
+    }
+}
+
 impl Watching {
-    pub(super) fn begin(shared: &Arc<Shared>) -> Result<Self, WatchError> {
-        let Some(file) = shared.file() else { return Err(WatchError { source: None }) };
+    pub(super) fn of(shared: &Arc<Shared>) -> Result<Self, WatchError> {
+        match shared.file() {
+            Some(_) => Self::begin(Arc::clone(shared)),
+            None => Err(WatchError { source: None }),
+        }
+    }
+
+    pub(crate) fn begin(follow: impl Follow) -> Result<Self, WatchError> {
         let (bell, ear) = Bell::new();
+        let paths = follow.paths();
         let mut directories =
-            Directories::new(bell.clone(), file.path()).map_err(WatchError::new)?;
-        directories.watch(file.path()).map_err(WatchError::new)?;
-        // Changes since the file was read must not be missed.
+            Directories::new(bell.clone(), paths.clone()).map_err(WatchError::new)?;
+        directories.watch(&paths).map_err(WatchError::new)?;
+        // Changes since the files were read must not be missed.
         bell.ring();
-        let thread = Thread { shared: Arc::clone(shared), directories, ear, glimpse: None };
+        let thread = Thread { follow, directories, ear, glimpse: None };
         let thread = thread::Builder::new()
             .name("sluicegate-policies".to_owned())
             .spawn(move || thread.run())
@@ -70,22 +110,22 @@ impl Drop for Watching {
     }
 }
 
-struct Thread {
-    shared: Arc<Shared>,
+struct Thread<F: Follow> {
+    follow: F,
     directories: Directories,
     ear: Ear,
-    /// A text that was read once.
-    glimpse: Option<Glimpse>,
+    /// What was read once.
+    glimpse: Option<Glimpse<F::Seen>>,
 }
 
-impl Thread {
+impl<F: Follow> Thread<F> {
     fn run(mut self) {
         let mut watched = true;
         while self.ear.wait(self.until(watched)) == Next::Look {
             // The panic of a listener was reported already, and must not stop the watch.
             let look = AssertUnwindSafe(|| {
                 watched = self.watch(watched);
-                self.shared.reload_if_changed(&mut self.glimpse);
+                self.follow.look(&mut self.glimpse);
             });
             let _ = catch_unwind(look);
         }
@@ -99,13 +139,14 @@ impl Thread {
         }
     }
 
-    /// Watches the current directories before the file is read, so that later changes are seen. Reports a failure
+    /// Watches the current directories before the files are read, so that later changes are seen. Reports a failure
     /// once.
     fn watch(&mut self, watched: bool) -> bool {
-        let Some(file) = self.shared.file() else { return true };
-        let failed = self.directories.watch(file.path()).err();
+        let mut watch = || self.directories.watch(&self.follow.paths());
+        // A directory that a link led to may have been removed since the link was read. The link leads elsewhere now.
+        let failed = watch().or_else(|_| watch()).err();
         if let (true, Some(error)) = (watched, &failed) {
-            self.shared.tell(&Event::Unwatched(error.to_string()));
+            self.follow.unwatched(error.to_string());
         }
         failed.is_none()
     }
@@ -118,10 +159,13 @@ struct Directories {
 }
 
 impl Directories {
-    fn new(bell: Bell, path: &Path) -> notify::Result<Self> {
-        let path = path.to_owned();
+    /// `paths` are the files whose writers are waited for, or their directories.
+    fn new(bell: Bell, paths: Vec<PathBuf>) -> notify::Result<Self> {
+        let is_about = move |changed: &PathBuf| {
+            paths.iter().any(|path| path == changed || Some(path.as_path()) == changed.parent())
+        };
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let about = event.iter().find(|event| event.paths.contains(&path));
+            let about = event.iter().find(|event| event.paths.iter().any(&is_about));
             if let Some(written) = about.and_then(|event| written(event.kind)) {
                 bell.written(written);
             }
@@ -133,21 +177,25 @@ impl Directories {
         Ok(Self { watcher, watched: BTreeSet::new() })
     }
 
-    /// Watches the directories of `path` and no others. Each is watched anew, because another directory may have
-    /// taken the name.
-    fn watch(&mut self, path: &Path) -> notify::Result<()> {
+    /// Watches the directories of `paths` and no others. Each is watched anew, because another directory may have taken
+    /// the name.
+    fn watch(&mut self, paths: &[PathBuf]) -> notify::Result<()> {
         for directory in std::mem::take(&mut self.watched) {
             // The directory may be gone, and its watch with it.
             let _ = self.watcher.unwatch(&directory);
         }
-        for directory in directories(path) {
+        let around: BTreeSet<_> = paths.iter().flat_map(|path| directories(path)).collect();
+        for directory in around {
             self.watcher.watch(&directory, RecursiveMode::NonRecursive)?;
             self.watched.insert(directory);
         }
-        // The file itself too: a file that is mounted alone, or has a hard link elsewhere, changes without an
-        // event in its directory. It may be missing.
-        if self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok() {
-            self.watched.insert(path.to_owned());
+        for path in paths {
+            // The file itself too: a file that is mounted alone, or has a hard link elsewhere, changes without an
+            // event in its directory. It may be missing.
+            let is_new = !self.watched.contains(path);
+            if is_new && self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok() {
+                self.watched.insert(path.clone());
+            }
         }
         Ok(())
     }

@@ -8,12 +8,16 @@ use std::path::Path;
 /// memory of the text, and 100 times if each value is a single digit.
 pub(crate) const LONGEST: usize = 8 * 1024 * 1024;
 
-/// The text of the file at `path`, of at most [`LONGEST`] bytes.
+/// The text of the file at `path`, of at most 8 MiB.
 ///
 /// Only regular files are read. A pipe has no end, a device may have side effects, and opening a pipe waits for a
 /// writer. So the kind of file is checked, the file is opened without blocking, and the kind is checked again, because
 /// the file may have been replaced.
-pub(crate) fn text_of(path: &Path) -> Result<String> {
+///
+/// # Errors
+///
+/// There is no such file, it is too long, it is no file of text, or it cannot be read.
+pub fn text_of(path: &Path) -> Result<String> {
     check(&std::fs::metadata(path)?)?;
     let file = open(path)?;
     let about = file.metadata()?;

@@ -19,7 +19,7 @@ mod toml;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod value;
 
-pub(crate) use self::file::text_of;
+pub use self::file::text_of;
 pub use self::format::Format;
 #[cfg(feature = "json")]
 pub use self::json::read_json;

@@ -97,11 +97,31 @@ fn a_cost_that_is_none() {
     for (cost, problem) in [
         (
             "cost = { header = \"x\", query = \"y\" }",
-            "4:8: rules[0].cost: a cost has one source: expected one of `header`, `query`, `body` and `call`",
+            "4:8: rules[0].cost: a cost has one source: expected one of `header`, `query`, `body`, `tokens` and `call`",
         ),
         (
             "cost = { most = 5 }",
-            "4:8: rules[0].cost: a cost has one source: expected one of `header`, `query`, `body` and `call`",
+            "4:8: rules[0].cost: a cost has one source: expected one of `header`, `query`, `body`, `tokens` and `call`",
+        ),
+        (
+            "cost = { tokens = \"all\", header = \"x\" }",
+            "4:8: rules[0].cost: `tokens` is the whole cost, expected only `default` and `most` besides",
+        ),
+        (
+            "cost = { tokens = \"all\", most = 0 }",
+            "4:33: rules[0].cost.most: `most` is 0, expected at least 1",
+        ),
+        (
+            "settle = { tokens = \"all\", header = \"x\" }",
+            "4:10: rules[0].settle: a cost has one source: expected one of `header` and `tokens`",
+        ),
+        (
+            "settle = { tokens = \"all\", scale = 2 }",
+            "4:10: rules[0].settle: tokens are counted as they are: expected no `settle.scale`",
+        ),
+        (
+            "settle = { tokens = \"all\" }\ncount_if = [200]",
+            "4:10: rules[0].settle: tokens are counted as they are: expected no `count_if`",
         ),
         (
             "cost = 0",

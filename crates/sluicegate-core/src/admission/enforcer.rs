@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::admission::gate::Gate;
 use crate::admission::known::Known;
 use crate::clock::Clock;
+use crate::http::dialect::{self, Dialect};
 use crate::http::headers::Fields;
 use crate::observe::observer::Observer;
 use crate::rule::KnownLimits;
@@ -29,6 +30,8 @@ pub struct Enforcer<S> {
     pub gate: Gate,
     /// Which header fields are written.
     pub fields: Fields,
+    /// The fields that clients of language models read, beside these.
+    pub dialect: Option<Arc<Dialect>>,
     /// Whether decisions are left in the extensions of requests and responses.
     pub extensions: LeaveDecision,
     /// What happens when the store cannot decide.
@@ -91,6 +94,7 @@ impl<S: Store> Enforcer<S> {
             store,
             gate: Gate::default(),
             fields: Fields::default(),
+            dialect: None,
             extensions: LeaveDecision::default(),
             on_store_error: OnStoreError::default(),
             deadline: Some(DEADLINE),
@@ -114,6 +118,29 @@ impl<S> Enforcer<S> {
         self.settings().map_store(|()| store)
     }
 
+    /// Writes the fields of `dialect` too.
+    ///
+    /// # Panics
+    ///
+    /// If `dialect` names no policy, or one that none of the rule's limits has.
+    #[track_caller]
+    pub fn speak(&mut self, dialect: Dialect) {
+        assert!(
+            dialect.policies().next().is_some(),
+            "the dialect names no policy: call `requests(..)` or `tokens(..)`",
+        );
+        // A rule of the operator's own may make its limits for each request.
+        for (policy, unit) in dialect.policies().filter(|_| !self.known.is_empty()) {
+            let names = || self.known.iter().map(|known| known.limit().name().to_string());
+            assert!(
+                self.known.iter().any(|known| dialect::is_of(known.limit(), policy)),
+                "no limit is named `{policy}`, of which the dialect tells {unit}: there are `{}`",
+                Vec::from_iter(names()).join("`, `"),
+            );
+        }
+        self.dialect = Some(Arc::new(dialect));
+    }
+
     /// Only the settings.
     fn settings(&self) -> Enforcer<()> {
         Enforcer {
@@ -121,6 +148,7 @@ impl<S> Enforcer<S> {
             store: (),
             gate: self.gate.clone(),
             fields: self.fields,
+            dialect: self.dialect.clone(),
             extensions: self.extensions,
             on_store_error: self.on_store_error,
             deadline: self.deadline,
@@ -140,6 +168,7 @@ impl<S> Enforcer<S> {
             store,
             gate: self.gate,
             fields: self.fields,
+            dialect: self.dialect,
             extensions: self.extensions,
             on_store_error: self.on_store_error,
             deadline: self.deadline,

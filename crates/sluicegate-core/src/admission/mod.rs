@@ -8,6 +8,7 @@
 pub(crate) mod adapter;
 pub(crate) mod admit;
 pub(crate) mod enforcer;
+mod error_body;
 pub(crate) mod gate;
 pub(crate) mod judge;
 pub(crate) mod known;

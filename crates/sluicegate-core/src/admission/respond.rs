@@ -4,6 +4,7 @@ use crate::admission::adapter::Refused;
 use crate::admission::enforcer::{Enforcer, LeaveDecision};
 use crate::admission::paid::{AsEnforcer, Paid};
 use crate::admission::refusal::Refusal;
+use crate::http::dialect::Dialect;
 use crate::http::fields;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
 use crate::http::line::{Line, Text};
@@ -40,6 +41,10 @@ impl<S> Enforcer<S> {
             if !(self.fields.is_draft() && self.write_known_refusal(decision, response)) {
                 self.fields.write_always(decision, response);
             }
+            if let Some(dialect) = &self.dialect {
+                dialect.write(decision, self.clock.now(), response);
+                dialect.write_retry(decision, response);
+            }
         });
         if refusal.gives_back() {
             response.leave(Refused);
@@ -72,6 +77,9 @@ impl<S> Enforcer<S> {
     #[inline]
     pub fn write_served<E: AsEnforcer>(&self, paid: &Paid<E>, response: &mut impl ResponseHead) {
         let Self { fields, extensions, .. } = *self;
+        if let Some(dialect) = &self.dialect {
+            self.write_dialect(dialect, paid, response);
+        }
         let leaves = match extensions {
             LeaveDecision::Nowhere => false,
             LeaveDecision::InRequests => paid.exceeds(),
@@ -90,6 +98,24 @@ impl<S> Enforcer<S> {
         }
         if leaves {
             response.leave(decision);
+        }
+    }
+}
+
+impl<S> Enforcer<S> {
+    /// Writes the fields of the dialect where others may be written.
+    #[cold]
+    fn write_dialect<E: AsEnforcer>(
+        &self,
+        dialect: &Dialect,
+        paid: &Paid<E>,
+        response: &mut impl ResponseHead,
+    ) {
+        if is_told_to_wait_or_stored(response) {
+            return;
+        }
+        if let Some(decision) = paid.decision() {
+            dialect.write(&decision, self.clock.now(), response);
         }
     }
 }

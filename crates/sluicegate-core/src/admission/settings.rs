@@ -19,6 +19,23 @@ macro_rules! __settings {
             self.with(|enforcer| enforcer.fields = fields)
         }
 
+        /// Writes the header fields of OpenAI's or Anthropic's API too, for the clients of language models. `None`
+        /// changes nothing.
+        ///
+        /// # Panics
+        ///
+        /// If the [`Dialect`](crate::response::Dialect) names no policy, or one that none of the rule's limits has.
+        #[track_caller]
+        pub fn dialect(
+            self,
+            dialect: impl ::core::convert::Into<::core::option::Option<$crate::response::Dialect>>,
+        ) -> Self {
+            match dialect.into() {
+                Some(dialect) => self.with(|enforcer| enforcer.speak(dialect)),
+                None => self,
+            }
+        }
+
         /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers, and of
         /// responses, for outer layers. By default it is left in requests, and in responses only if a limit is
         /// exceeded.

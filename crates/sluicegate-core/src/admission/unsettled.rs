@@ -5,6 +5,7 @@ use std::fmt;
 use crate::admission::paid::{AsEnforcer, Paid};
 use crate::cost::RunningCost;
 use crate::cost::account::Reply;
+use crate::cost::llm::usage::TokenUsage;
 use crate::store::ticket::rest::Rest;
 
 /// A served request whose response's body has not ended. It is settled when this is dropped.
@@ -27,6 +28,7 @@ struct EndedReply<H> {
     find: FindLine<H>,
     cost: Option<u64>,
     running: Option<RunningCost>,
+    usage: Option<TokenUsage>,
 }
 
 impl<E: AsEnforcer, H> Unsettled<E, H> {
@@ -45,6 +47,7 @@ impl<E: AsEnforcer, H> Unsettled<E, H> {
             find,
             cost: reply.cost(),
             running: running(),
+            usage: reply.usage(),
         });
         Self { paid, reply }
     }
@@ -75,6 +78,10 @@ impl<H> Reply for EndedReply<H> {
 
     fn cost(&self) -> Option<u64> {
         self.running.as_ref().map(RunningCost::total).or(self.cost)
+    }
+
+    fn usage(&self) -> Option<TokenUsage> {
+        self.usage.clone()
     }
 
     /// What a limit refused was settled with the head.

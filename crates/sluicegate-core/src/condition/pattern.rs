@@ -16,7 +16,9 @@ pub struct PatternError {
 }
 
 impl PatternError {
-    pub(super) fn new(kind: &'static str, pattern: &str, problem: &'static str) -> Self {
+    /// An error for conditions of other crates: the `kind` of the pattern, and the `problem` as the end of a sentence about
+    /// it.
+    pub fn new(kind: &'static str, pattern: &str, problem: &'static str) -> Self {
         Self { kind, pattern: pattern.into(), problem }
     }
 

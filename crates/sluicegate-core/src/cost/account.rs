@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::cost::llm::usage::TokenUsage;
+
 /// What a rule can see of a response.
 pub trait Reply {
     /// The status code: 200.
@@ -18,9 +20,15 @@ pub trait Reply {
     fn is_refusal(&self) -> bool;
 
     /// Whether [`cost`](Self::cost) is still growing, because the handler reports it while it streams its
-    /// answer: a [`RunningCost`](crate::cost::RunningCost) is in the response's extensions, and the body has not ended.
+    /// answer: a [`RunningCost`](crate::cost::RunningCost) or a [`TokenUsage`] is in the response's extensions, and the
+    /// body has not ended.
     fn is_running(&self) -> bool {
         false
+    }
+
+    /// The tokens that are reported while the answer is streamed: the [`TokenUsage`] in the response's extensions.
+    fn usage(&self) -> Option<TokenUsage> {
+        None
     }
 }
 

@@ -20,6 +20,7 @@ pub use self::account::Cost;
 pub use self::running::RunningCost;
 mod amount;
 mod from;
+pub mod llm;
 mod number;
 mod reply;
 

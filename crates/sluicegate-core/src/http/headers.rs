@@ -1,5 +1,6 @@
 //! Writing the header fields of a response, for any framework's header map.
 
+use crate::http::dialect::field::DialectField;
 use crate::http::fields;
 use crate::limit::Decision;
 
@@ -131,6 +132,8 @@ pub enum Field {
     SurrogateControl,
     /// `Location`
     Location,
+    /// A field of a [`Dialect`](crate::response::Dialect).
+    Dialect(DialectField),
 }
 
 impl Field {
@@ -149,6 +152,7 @@ impl Field {
             Self::CdnCacheControl => "cdn-cache-control",
             Self::SurrogateControl => "surrogate-control",
             Self::Location => "location",
+            Self::Dialect(field) => field.name(),
         }
     }
 }

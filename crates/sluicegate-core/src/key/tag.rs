@@ -22,6 +22,10 @@ pub(super) const FIRST: u8 = 13;
 pub(super) const CLAIM: u8 = 14;
 const COUNTRY: u8 = 15;
 const REGION: u8 = 16;
+const GRPC_SERVICE: u8 = 17;
+const GRPC_METHOD: u8 = 18;
+const BINARY_METADATA: u8 = 19;
+const CERTIFICATE: u8 = 20;
 
 /// The tag of a key that another crate of this project writes.
 ///
@@ -34,6 +38,14 @@ pub enum KeyTag {
     Country,
     /// The region of the client's address, as written by `sluicegate-geoip`.
     Region,
+    /// The service of a gRPC call, as written by `sluicegate-tonic`.
+    GrpcService,
+    /// The method of a gRPC call with its service, as written by `sluicegate-tonic`.
+    GrpcMethod,
+    /// A name, a zero byte, and the value of binary metadata of a gRPC call, as written by `sluicegate-tonic`.
+    BinaryMetadata,
+    /// The digest of the client's certificate, as written by `sluicegate-tonic`.
+    Certificate,
 }
 
 impl KeyTag {
@@ -42,6 +54,10 @@ impl KeyTag {
         key.push(&[match self {
             Self::Country => COUNTRY,
             Self::Region => REGION,
+            Self::GrpcService => GRPC_SERVICE,
+            Self::GrpcMethod => GRPC_METHOD,
+            Self::BinaryMetadata => BINARY_METADATA,
+            Self::Certificate => CERTIFICATE,
         }]);
         key.push(value);
     }
@@ -51,6 +67,10 @@ impl KeyTag {
         match tag {
             COUNTRY => Some("country:"),
             REGION => Some("region:"),
+            GRPC_SERVICE => Some("grpc-service:"),
+            GRPC_METHOD => Some("grpc-method:"),
+            BINARY_METADATA => Some("metadata:"),
+            CERTIFICATE => Some("certificate:"),
             _ => None,
         }
     }

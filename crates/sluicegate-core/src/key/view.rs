@@ -65,4 +65,10 @@ pub trait View {
 
     /// The line to add to the server's set-up if [`route`](Self::route) returns `None`.
     fn route_hint(&self) -> &'static str;
+
+    /// What to do if the request costs its tokens, and nobody has left
+    /// [`EstimatedTokens`](crate::cost::llm::EstimatedTokens) in its extensions.
+    fn tokens_hint(&self) -> &'static str {
+        "put the layer that estimates around the rate limit, or say what such a request costs by `tokens(..).or(..)`"
+    }
 }

@@ -13,7 +13,8 @@
 //! there is room. A fresh one would take over what other accounts have spent, so a refusal would have changed
 //! something for its numbers. The account of a sliding window serves every count, because both counts mean the same.
 //! A ninth account replaces the one that recovers first. Until that one would have recovered, a new account begins
-//! with everything spent: too strict, never too generous. Buckets are charged until they are full, fractions of a
+//! with at least what was spent in that one, and with all that was charged since: nothing of it drains, because it is
+//! unknown by which numbers it would. That is too strict, never too generous. Buckets are charged until they are full, fractions of a
 //! token included, because a fraction left out at each change adds up to a second rate.
 //!
 //! The price: while generous numbers admit more than the tight rate, the tight account stays full, so a request under
@@ -50,8 +51,8 @@ impl Limit {
     /// held places stay held: these have no accounts.
     ///
     /// A row has room for eight accounts. If nine sets of numbers take turns on one key before they recover, the one
-    /// that recovers first makes room. Until it would have recovered, new accounts begin with nothing left: too
-    /// strict, never too generous.
+    /// that recovers first makes room. Until it would have recovered, new accounts begin with at least what was spent
+    /// in it and all that was spent since, of which nothing has come back: too strict, never too generous.
     ///
     /// ```
     /// use std::time::Duration;
@@ -124,7 +125,7 @@ impl Limit {
             // A store may have forgotten such a row already, so it is treated as forgotten in either case.
             if let Some(others) = &mut state.others {
                 others.accounts.clear();
-                others.shut = [0; 2];
+                (others.shut, others.owed) = ([0; 2], 0);
             }
             if !is_own {
                 (state.words, state.written) = ([0; 2], WrittenBy::default());
@@ -159,7 +160,7 @@ impl Limit {
     /// Begins an account that takes over what the others have spent. `front`, the account in the state's own words,
     /// joins the others.
     fn begin(&self, front: Account, others: &mut OtherAccounts, now: u64) -> Account {
-        let OtherAccounts { accounts, shut } = others;
+        let OtherAccounts { accounts, shut, owed } = others;
         let latest = accounts.iter().map(|other| other.written.since).fold(now, u64::max);
         // Later than every charge that is not taken over in full.
         let since = bounded(latest.max(front.written.since) + 1);
@@ -175,7 +176,10 @@ impl Limit {
             }
         }
         if time_left(*shut, now) > 0 {
-            (words, begun) = (self.algorithm.all_spent(now), since);
+            let least = self.algorithm.spent_up_to_all(now, *owed);
+            if least[1] > words[1] {
+                (words, begun) = (least, since);
+            }
         }
         let fresh_in = |account: &Account| {
             let algorithm = self.algorithm.with_parameters(account.written.parameters);
@@ -194,11 +198,16 @@ impl Limit {
             let (ends, at) = soonest.min().unwrap_or_default();
             let own = fresh_in(front);
             // The account that makes room: one of the others, or the one that would join them.
-            if ends <= own {
-                accounts.remove(at);
-            } else {
+            let gone = match ends <= own {
+                true => accounts.remove(at),
+                false => *front,
+            };
+            if ends > own {
                 joins = None;
             }
+            let algorithm = self.algorithm.with_parameters(gone.written.parameters);
+            let before = if time_left(*shut, now) > 0 { *owed } else { 0 };
+            *owed = before.max(algorithm.spent(gone.words, now));
             *shut = [now, time_left(*shut, now).max(ends.min(own))];
         }
         accounts.extend(joins);
@@ -216,6 +225,9 @@ impl Limit {
         }
         let since = now.max(state.written.since);
         let Some(others) = &mut state.others else { return (since, true) };
+        if time_left(others.shut, now) > 0 {
+            others.owed = bounded(others.owed.saturating_add(cost));
+        }
         let mut took_all = true;
         for other in &mut others.accounts {
             let algorithm = self.algorithm.with_parameters(other.written.parameters);

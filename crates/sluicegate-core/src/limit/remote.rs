@@ -202,8 +202,10 @@ pub struct StateFields {
     pub strikes: [u64; 2],
     /// What is spent by each set of numbers, where they can change; the words are that of one of them.
     pub accounts: Vec<Account>,
-    /// Since when and for how long an account that begins has all spent.
+    /// Since when and for how long an account that begins has at least `owed` spent.
     pub shut: [u64; 2],
+    /// The most that was spent in an account that made room, and all that was charged since.
+    pub owed: u64,
     /// The clock at the last write of a log.
     pub seen: u64,
     /// Each stamp of a log, oldest first, and what was spent then.
@@ -238,8 +240,8 @@ impl From<&State> for StateFields {
             .into_iter()
             .chain(others.into_iter().flat_map(|others| others.accounts.iter().copied()));
         let accounts = accounts.map(Account::from).collect();
-        let shut = others.map(|others| others.shut).unwrap_or_default();
-        Self { words, gap, ban, refused, strikes, accounts, shut, seen, entries }
+        let (shut, owed) = others.map(|others| (others.shut, others.owed)).unwrap_or_default();
+        Self { words, gap, ban, refused, strikes, accounts, shut, owed, seen, entries }
     }
 }
 

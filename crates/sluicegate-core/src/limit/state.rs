@@ -73,9 +73,11 @@ pub(super) const MOST_ACCOUNTS: usize = 7;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OtherAccounts {
     pub(crate) accounts: SmallVec<[Account; MOST_ACCOUNTS]>,
-    /// Since when and for how long new accounts begin with everything spent, because an account had to make room
+    /// Since when and for how long new accounts begin with at least `owed` spent, because an account had to make room
     /// before it had recovered.
     pub(crate) shut: Words,
+    /// The most tokens that were spent in an account that made room, and all that was charged since.
+    pub(crate) owed: u64,
 }
 
 /// What is spent under one set of numbers.

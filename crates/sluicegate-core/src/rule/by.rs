@@ -3,6 +3,8 @@ use super::limits_for::LimitsFor;
 use super::when::When;
 use crate::cost::CostOf;
 use crate::cost::account::{Account, Due, Reply};
+use crate::cost::llm::settle;
+use crate::cost::llm::usage::Count;
 use crate::key::{Key, KeyBuf, Missing, View};
 use crate::limit::{Limit, Limits};
 use crate::store::charge::{Charge, Price};
@@ -84,6 +86,36 @@ impl<K, L, C> By<K, L, C> {
         cost: impl Fn(&dyn Reply) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
         self.settle(Due::Cost, move |reply, charged| cost(reply).unwrap_or(charged))
+    }
+
+    /// Corrects the charge to the tokens that the answer used: to what `count` counts of the
+    /// [`TokenUsage`](crate::cost::llm::TokenUsage) in the response's extensions, when the body has ended.
+    ///
+    /// | at the end | the request is charged |
+    /// | --- | --- |
+    /// | the usage is final | what was used, even beyond the limit: the next requests wait for it |
+    /// | the client has gone, the stream broke, or the model did not report | the larger of the reservation and what was seen |
+    /// | the status is 400 or more, and no usage was reported | nothing |
+    /// | there is no `TokenUsage` | the [`Cost`](crate::Cost) that the handler left, else the reservation |
+    ///
+    /// Like [`settle_cost`](Self::settle_cost), it settles to at most ten times the larger of the reservation and the
+    /// limit's capacity, unless [`settle_at_most`](Self::settle_at_most) sets another bound.
+    ///
+    /// ```
+    /// use sluicegate::cost::llm::{Count, tokens};
+    /// use sluicegate::{Claim, Limit};
+    ///
+    /// // 40,000 tokens of input and 8,000 of output a minute. Input that the model had in its cache is free.
+    /// let (key, input, output) = (Claim("api_key"), Count::UncachedInput, Count::Output);
+    /// let rule = (
+    ///     Limit::per_minute(40_000).named("input").by(key).cost(tokens(input)).settle_tokens(input),
+    ///     Limit::per_minute(8_000).named("output").by(key).cost(tokens(output)).settle_tokens(output),
+    /// );
+    /// # let _ = rule;
+    /// ```
+    #[must_use]
+    pub fn settle_tokens(self, count: Count) -> Self {
+        self.settle(Due::Cost, move |reply, charged| settle::spent(reply, charged, count))
     }
 
     /// Settles when the response's body has ended, failed, or been dropped because the client has gone, instead of

@@ -39,7 +39,10 @@ impl<'n, 't> Fields<'n, 't> {
         let mut fields =
             Self { path, location: location(node), left: Vec::new(), known: HashSet::new() };
         if !fields.add(node, found) {
-            let what = format!("{what} is a map of fields, not {}", kind(node));
+            let what = match kind(node) {
+                Some(kind) => format!("{what} is a map of fields, not {kind}"),
+                None => format!("{what} is empty, expected a map of fields"),
+            };
             found.problem(path, location(node), what);
             return None;
         }
@@ -75,7 +78,8 @@ impl<'n, 't> Fields<'n, 't> {
             _ => self.add(value, found),
         };
         if !are_maps {
-            let what = format!("`<<` merges a map, or a list of maps, not {}", kind(value));
+            let what =
+                format!("`<<` merges a map, or a list of maps, not {}", kind_or_nothing(value));
             found.problem(self.path, location(value), what);
         }
     }
@@ -108,7 +112,7 @@ impl<'n, 't> Fields<'n, 't> {
         let value = self.take(name)?;
         let text = scalar(value);
         if text.is_none() {
-            let what = format!("expected text, not {}", kind(value));
+            let what = format!("expected text, not {}", kind_or_nothing(value));
             found.problem(&self.path.name(name), location(value), what);
         }
         text.map(|text| (location(value), text))
@@ -136,7 +140,7 @@ impl<'n, 't> Fields<'n, 't> {
         if let YamlData::Sequence(list) = bare(value) {
             return list;
         }
-        let what = format!("expected a list, not {}", kind(value));
+        let what = format!("expected a list, not {}", kind_or_nothing(value));
         found.problem(&self.path.name(name), location(value), what);
         &[]
     }
@@ -172,10 +176,15 @@ impl<'n, 't> Fields<'n, 't> {
     }
 }
 
-fn kind(node: &Node<'_>) -> String {
+fn kind_or_nothing(node: &Node<'_>) -> String {
+    kind(node).unwrap_or_else(|| "nothing".to_owned())
+}
+
+/// What a node is, if it is not empty.
+fn kind(node: &Node<'_>) -> Option<String> {
     match bare(node) {
-        YamlData::Sequence(_) => "a list".to_owned(),
-        YamlData::Mapping(_) => "a map".to_owned(),
-        _ => scalar(node).map_or("nothing".to_owned(), short),
+        YamlData::Sequence(_) => Some("a list".to_owned()),
+        YamlData::Mapping(_) => Some("a map".to_owned()),
+        _ => scalar(node).map(short),
     }
 }

@@ -1,4 +1,3 @@
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 
+use super::Map;
 use super::lookup::Level;
 use super::rule::{Rate, Rule};
 use crate::file::read_domain;
@@ -137,7 +137,7 @@ impl fmt::Debug for Domain {
 
 /// The domains that a service answers for.
 #[derive(Debug, Clone, Default)]
-pub struct Domains(HashMap<Box<str>, Arc<Domain>>);
+pub struct Domains(Map<Arc<Domain>>);
 
 impl Domains {
     /// No domain.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluicegate_core::Decision;
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::limit::LimitStatus;
 
 use super::answer::{Answer, CurrentLimit, Status};
@@ -24,10 +24,12 @@ pub struct Judgement {
 
 impl Plan<'_> {
     /// The answer, given the decision of a store about [`charge`](Self::charge) at this moment, in microseconds since
-    /// the Unix epoch. `given` is the status of each credit after it was given back; `None` where the store failed.
+    /// the Unix epoch. `given` is the status of each credit after it was given back, which comes before the decision;
+    /// `None` where the store failed.
     pub fn judge(&self, decision: Decision, given: &[Option<LimitStatus>], now: u64) -> Judgement {
         let told: Vec<_> = decision.statuses().collect();
-        let status = |slot: &Slot<'_>| slot.status(&told, given, now);
+        let given = self.after(given, &told);
+        let status = |slot: &Slot<'_>| slot.status(&told, &given, now);
         let mut statuses: Vec<_> = self.slots.iter().map(status).collect();
         let quotas: Vec<_> = self.quotas().collect();
         let spent: Vec<_> =
@@ -43,6 +45,22 @@ impl Plan<'_> {
         let spent_quotas = (!quotas.is_empty()).then_some(spent);
         let answer = Answer { is_over, statuses, spent_quotas, decision };
         Judgement { answer, give_back, reports }
+    }
+
+    /// The status of each credit after the request: what was given back may have been spent by the request itself.
+    fn after<'s>(
+        &self,
+        given: &'s [Option<LimitStatus>],
+        told: &[&'s LimitStatus],
+    ) -> Vec<Option<&'s LimitStatus>> {
+        let credits = self.credits.iter().zip(given);
+        let after = credits.map(|((credit, _), given)| {
+            let is_same =
+                |debit: &Debit| debit.limit.id() == credit.limit.id() && debit.key == credit.key;
+            let spent = self.charge.debits().position(is_same);
+            spent.and_then(|at| told.get(at).copied()).or(given.as_ref())
+        });
+        after.collect()
     }
 
     fn quotas(&self) -> impl Iterator<Item = usize> {
@@ -86,7 +104,7 @@ impl Slot<'_> {
     }
 
     /// The status of the descriptor by itself.
-    fn status(&self, told: &[&LimitStatus], given: &[Option<LimitStatus>], now: u64) -> Status {
+    fn status(&self, told: &[&LimitStatus], given: &[Option<&LimitStatus>], now: u64) -> Status {
         let limit = self.rule.as_ref().and_then(|rule| current(rule));
         match self.place {
             Place::Free => Status::default(),

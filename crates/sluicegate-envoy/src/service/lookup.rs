@@ -1,10 +1,11 @@
 //! A domain as nested maps, so that a value is looked up and not compared with thousands of others.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use sluicegate_config::document::Wildcard;
 
+use super::Map;
 use super::rule::{Rate, Rule};
 use super::unit::Unit;
 use crate::file::name::{digested, name};
@@ -14,12 +15,12 @@ use crate::file::ways::Step;
 
 /// One level of a domain: what each key leads to.
 #[derive(Debug, Default)]
-pub(super) struct Level(HashMap<Box<str>, Values>);
+pub(super) struct Level(Map<Values>);
 
 /// The entries for the values of one key.
 #[derive(Debug, Default)]
 struct Values {
-    exact: HashMap<Box<str>, Entry>,
+    exact: Map<Entry>,
     /// In the order of the file.
     like: Vec<(Box<str>, Entry)>,
     any: Option<Entry>,
@@ -54,7 +55,7 @@ impl Level {
         steps: &mut Vec<Step<'d>>,
         names: &mut BTreeSet<String>,
     ) -> Self {
-        let mut level: HashMap<Box<str>, Values> = HashMap::new();
+        let mut level: Map<Values> = Map::default();
         for descriptor in descriptors {
             steps.push(Step { entry: descriptor, but: [].into() });
             let rule = rule(descriptor, steps, names);

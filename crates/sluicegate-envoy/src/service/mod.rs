@@ -57,3 +57,6 @@ pub use self::plan::{Plan, Question, Settings};
 pub use self::request::{BadRequest, Descriptor, Hits, MOST_DESCRIPTORS, MOST_ENTRIES, Request};
 pub use self::rule::{Rate, Rule};
 pub use self::unit::Unit;
+
+/// Looked up by texts of requests. Only files add to it, so nobody can fill it with names that collide.
+type Map<V> = std::collections::HashMap<Box<str>, V, foldhash::fast::RandomState>;

@@ -180,8 +180,8 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// What the request gives back: for each descriptor a debit of nothing, and how much. Ask the store to take a
-    /// charge of the debit, and settle the debit with this cost to 0.
+    /// What the request gives back: for each descriptor a debit of nothing, and how much. Before the store is asked about
+    /// the charge, ask it to take a charge of the debit, and settle the debit with this cost to 0.
     pub fn credits(&self) -> impl Iterator<Item = (&Debit, u64)> {
         self.credits.iter().map(|(debit, hits)| (debit, *hits))
     }

@@ -33,7 +33,7 @@ struct Route {
     /// The master, if a server has named another one.
     master: Option<Uri>,
     client: Option<CapacityClient<Channel>>,
-    /// Counts connections.
+    /// Counts connections that are not used any more, so that a request knows whether its own still is.
     generation: u64,
     dial: Arc<dyn Fn(Endpoint) -> Channel + Send + Sync>,
 }
@@ -123,7 +123,6 @@ impl Route {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(CONNECT)
             .keep_alive_while_idle(true);
-        self.generation += 1;
         let client = CapacityClient::new((self.dial)(with_tls(endpoint)));
         self.client.insert(client).clone()
     }
@@ -133,7 +132,13 @@ impl Route {
         if self.master.take().is_none() {
             self.at = (self.at + 1) % self.servers.len();
         }
+        self.disconnect();
+    }
+
+    /// Lets the next request make another connection. What becomes of requests on this one changes nothing any more.
+    fn disconnect(&mut self) {
         self.client = None;
+        self.generation += 1;
     }
 
     /// Asks the master next. Without encryption it is not asked if the first server was to be asked with it.
@@ -144,7 +149,7 @@ impl Route {
             return Err(AddressError::not_encrypted(&master));
         }
         if *self.target() != master {
-            self.client = None;
+            self.disconnect();
         }
         self.master = Some(master);
         Ok(())
@@ -214,7 +219,7 @@ impl Attempt {
         self.on_route(Route::failed);
     }
 
-    /// Does something unless there is another connection by now.
+    /// Does something unless the connection of this request is not used any more.
     fn on_route<T>(&self, change: impl FnOnce(&mut Route) -> T) -> Option<T> {
         let mut route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
         (route.generation == self.generation).then(|| change(&mut route))

@@ -41,6 +41,7 @@ pub struct GetCapacityRequest {
     #[prost(message, repeated, tag = "2")]
     pub resource: ::prost::alloc::vec::Vec<ResourceRequest>,
     /// Grows with every request of the client, also from one run of the process to the next.
+    /// After the largest number, the client is answered STALE until its lease has ended.
     #[prost(uint64, optional, tag = "16")]
     pub sequence: ::core::option::Option<u64>,
     /// The highest fence that the client has seen.

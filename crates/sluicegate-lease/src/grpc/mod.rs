@@ -21,3 +21,6 @@ pub use self::channel::GrpcTransport;
 pub(crate) use self::channel::with_tls;
 pub use self::mastership::{AlwaysMaster, Mastership, Role, candidate_problem};
 pub use self::service::{Call, CapacityService, CapacityServiceBuilder, StartError};
+
+/// The messages and the service of leases as an encoded `FileDescriptorSet`, for gRPC reflection.
+pub const CAPACITY_DESCRIPTORS: &[u8] = include_bytes!("capacity.bin");

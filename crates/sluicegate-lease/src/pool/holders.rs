@@ -72,6 +72,14 @@ impl Holders {
         self.by_name.values().map(|holder| holder.demands.as_slice())
     }
 
+    /// The name of each client, what it wants and what it may be using.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, Amount, Amount)> {
+        self.by_name.iter().map(|(name, holder)| {
+            let wants = holder.demands.as_slice().iter().map(|demand| demand.want.wants).sum();
+            (&**name, wants, holder.held)
+        })
+    }
+
     /// Where a client is; `None` if it is not here. The place is valid until a client leaves.
     pub(super) fn find(&self, client: &str) -> Option<usize> {
         self.by_name.get_index_of(client)

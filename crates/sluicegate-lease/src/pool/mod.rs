@@ -364,6 +364,11 @@ impl Pool {
         resources.collect()
     }
 
+    /// The clients of a resource: the name of each, what it wants and what it may be using.
+    pub fn clients(&self, resource: &str) -> impl Iterator<Item = (&str, Amount, Amount)> {
+        self.resources.get(resource).into_iter().flat_map(|resource| resource.holders().each())
+    }
+
     /// A clock that steps back stands still.
     fn advance(&mut self, now: u64) -> u64 {
         self.now = self.now.max(now);

@@ -44,7 +44,7 @@ impl Inner {
         let more = if share.is_wanted() { share.request(now, &self.batch) } else { None };
         drop(shard);
         if let Some(tokens) = surplus {
-            self.give_back(debit, &tokens);
+            self.give_back_surplus(debit, &tokens);
         }
         answered.into_iter().chain(late).for_each(|answered| self.answer(debit, answered));
         more
@@ -90,7 +90,16 @@ impl Inner {
         };
         drop(shard);
         if let Some(tokens) = surplus {
-            self.give_back(debit, &tokens);
+            self.give_back_surplus(debit, &tokens);
+        }
+    }
+
+    /// Gives back tokens of a lease that has arrived. If other numbers of the limit decide, they may have been refused because
+    /// of it.
+    fn give_back_surplus(&self, debit: &Debit, tokens: &LeasedTokens) {
+        self.give_back(debit, tokens);
+        if debit.limit.is_carried() {
+            self.table.lock(debit).forget_refusals(debit);
         }
     }
 }

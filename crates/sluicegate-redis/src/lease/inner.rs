@@ -65,9 +65,7 @@ impl Inner {
     }
 
     pub(super) fn forget(&self, debit: &Debit) {
-        if let Some((share, totals)) = self.table.lock(debit).find(debit) {
-            share.reset(totals);
-        }
+        self.table.lock(debit).forget(debit);
     }
 
     /// Gives unspent tokens back to the server.
@@ -75,7 +73,7 @@ impl Inner {
         if tokens.unspent > 0 {
             let debit = with_cost(debit, tokens.taken);
             let spent = tokens.taken - tokens.unspent;
-            self.redis.settle(&debit, &Receipt::from_words(tokens.words), spent);
+            self.redis.settle(&debit, &tokens.receipt(), spent);
             self.table.lock(&debit).totals.given_back += tokens.unspent;
         }
     }

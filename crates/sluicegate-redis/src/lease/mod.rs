@@ -52,7 +52,8 @@ const FLUSH_EVERY: usize = 256;
 /// # What is leased
 ///
 /// Charges to a single limit that is a token bucket with continuous refill or a fixed window, without a ban, a gap, or
-/// counted refusals, and whose cost is at most a batch. Everything else is passed on to Redis unchanged: other
+/// counted refusals, and whose cost is at most a batch. The limit may be [carried](Limit::carried) over, as those of
+/// policy files are. Everything else is passed on to Redis unchanged: other
 /// algorithms, several limits on one request, requests that may wait, larger costs, and keys beyond the
 /// [capacity](Self::with_capacity). Both are charged to the same rows, so the sum is exact, and processes with and
 /// without leases can share a limit.
@@ -80,6 +81,13 @@ const FLUSH_EVERY: usize = 256;
 ///
 /// **A charge from before a bucket's last lease cannot be given back,** unless the same process also took that lease: the
 /// charge drains instead. Tokens that a process gives back to itself are available to its next request.
+///
+/// **Numbers that change.** Tokens of a [carried](Limit::carried) limit are spent by the numbers that they were leased
+/// with. The first request with other numbers gives them back, as far as that is possible, and leases anew; what was
+/// spent counts for the new numbers. No numbers are ever exceeded by what they admit. While processes have different
+/// numbers, as when not all have read a new file, all admissions together may exceed the most generous numbers by what
+/// is leased with others. Nothing is given back in Redis to a bucket that is leased from while its row has several sets
+/// of numbers.
 ///
 /// Processes do not take turns: one may spend its tokens while another is refused.
 /// [`remaining`](sluicegate_core::Decision::remaining) counts tokens that other processes hold as spent.

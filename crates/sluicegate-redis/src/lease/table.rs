@@ -6,11 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
+use sluicegate_core::Limit;
 use sluicegate_core::adapter::Debit;
+use sluicegate_core::adapter::remote::LimitParameters;
 
 use super::counts::Totals;
 use super::share::Share;
-use super::validity::{Moment, Validity};
+use super::validity::{LeasedTokens, Moment, Validity};
 use crate::observe::report;
 
 /// Shares in one shard, which are searched one by one.
@@ -102,6 +104,32 @@ impl Shard {
         Some((share, &mut self.totals))
     }
 
+    /// Takes the unspent tokens that other numbers of a limit have leased, before the first lease by these numbers. Those
+    /// of a lease under way are given back when it arrives.
+    pub(super) fn hand_over_others(
+        &mut self,
+        debit: &Debit,
+        at: Moment,
+    ) -> Vec<(Debit, LeasedTokens)> {
+        if !debit.limit.is_carried() || self.shares.iter().any(|share| is_of(share, debit)) {
+            return Vec::new();
+        }
+        let totals = &mut self.totals;
+        let others = self.shares.iter_mut().filter(|share| is_of_row(share, debit));
+        let unspent = others.flat_map(|share| {
+            share.expire(at, totals);
+            let debit = share.debit.clone();
+            share.leave().map(move |tokens| (debit.clone(), tokens))
+        });
+        unspent.collect()
+    }
+
+    /// Forgets the last refusals of a row, because other numbers of the limit have given something back.
+    pub(super) fn forget_refusals(&mut self, debit: &Debit) {
+        let shares = self.shares.iter_mut().filter(|share| is_of_row(share, debit));
+        shares.for_each(Share::forget_refusal);
+    }
+
     /// Makes room for a share, if necessary by replacing the one that is idle for longest.
     fn room(&mut self, at: Moment, make: impl FnOnce() -> Share) -> Option<usize> {
         if self.shares.len() < SHARES {
@@ -124,12 +152,29 @@ impl Shard {
         report::leases(self.totals.since(&mut self.reported));
     }
 
+    /// Discards the tokens of a row, whatever the numbers of the limit that has leased them.
+    pub(super) fn forget(&mut self, debit: &Debit) {
+        let totals = &mut self.totals;
+        let shares = self.shares.iter_mut().filter(|share| is_of_row(share, debit));
+        shares.for_each(|share| share.reset(totals));
+    }
+
     /// All shares, and the counters.
     pub(super) fn all(&mut self) -> (&mut [Share], &mut Totals) {
         (&mut self.shares, &mut self.totals)
     }
 }
 
+/// Numbers of a limit that is carried over have a share each, like their account in the row.
 fn is_of(share: &Share, debit: &Debit) -> bool {
+    let is_account = || account(&share.debit.limit) == account(&debit.limit);
+    is_of_row(share, debit) && (!debit.limit.is_carried() || is_account())
+}
+
+fn account(limit: &Limit) -> [u64; 4] {
+    LimitParameters::of(limit).written()
+}
+
+fn is_of_row(share: &Share, debit: &Debit) -> bool {
     share.debit.limit.id() == debit.limit.id() && share.debit.key == debit.key
 }

@@ -35,6 +35,13 @@ impl Inner {
     pub(super) fn take(self: &Arc<Self>, charge: &Charge) -> Answer<LeasedFuture> {
         let Some((debit, validity)) = self.leasable(charge) else { return self.pass_on(charge) };
         let (at, mut shard) = (self.moment(), self.table.lock(debit));
+        let others = shard.hand_over_others(debit, at);
+        if !others.is_empty() {
+            // They reach the server before the lease does, so the new numbers do not take them over as spent.
+            drop(shard);
+            others.iter().for_each(|(debit, tokens)| self.give_back(debit, tokens));
+            shard = self.table.lock(debit);
+        }
         let found = shard.find_or_make(debit, validity, &self.batch, at);
         let Some((share, totals)) = found else {
             drop(shard);

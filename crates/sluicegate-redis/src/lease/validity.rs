@@ -21,13 +21,22 @@
 //! clock is set forward, its buckets drain at once, leased or not.
 //!
 //! The debt at the last lease is kept beside the row (`:leased`), for the rule about giving back. So charges from before
-//! a lease cannot be given back to a bucket that is leased from; they drain. For other algorithms, no single token has a
+//! a lease cannot be given back to a bucket that is leased from; they drain.
+//!
+//! **Limits that are carried over** keep an account for each set of numbers. Tokens are taken out of the account of the
+//! numbers that ask, and are valid as long as their place in it. So the proof holds for each account: what its numbers
+//! admit never exceeds them, whatever other numbers charge to it meanwhile. The lease is charged to the other accounts at
+//! once, and its tokens are spent later. So all numbers together may exceed the most generous ones, in an interval, by
+//! what is leased by other numbers when it begins. The tokens of one set of numbers are never spent by another.
+//!
+//! For other algorithms, no single token has a
 //! time until which it is valid. Their requests are passed on, as are requests that are charged to several limits.
 
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
+use sluicegate_core::adapter::Receipt;
+use sluicegate_core::adapter::remote::{self, Algorithm, Carried, LimitParameters};
 
 use crate::script::lease::{Lease, can_lease};
 
@@ -73,6 +82,10 @@ pub(super) struct LeasedTokens {
     pub(super) at: u64,
     /// The server's words after the lease.
     pub(super) words: [u64; 2],
+    /// How the lease was charged, if the limit is carried over.
+    pub(super) carried: Carried,
+    /// Whether the key was banned then by another limit of the row.
+    pub(super) banned: bool,
 }
 
 impl Validity {
@@ -193,8 +206,13 @@ impl Moment {
 
 impl LeasedTokens {
     pub(super) fn new(lease: &Lease, asked: u64) -> Self {
-        let Lease { taken, words, now, .. } = *lease;
-        Self { taken, unspent: taken, asked, at: now, words }
+        let Lease { taken, words, now, carried, banned, .. } = *lease;
+        Self { taken, unspent: taken, asked, at: now, words, carried, banned }
+    }
+
+    /// The receipt of the lease.
+    pub(super) fn receipt(&self) -> Receipt {
+        remote::receipt_carried(remote::receipt(self.words, [0; 2], self.banned), self.carried)
     }
 
     /// The server's words as if only the spent tokens had been taken.

@@ -203,7 +203,7 @@ local function algorithm_fresh_in(s, now)
   return at_least(s.latest - now, s.own > 0 and s.b or 0)
 end
 
--- For how much longer a new account begins with everything spent.
+-- For how much longer a new account begins with at least `owed` spent.
 local function shut_for(s, now)
   return at_least(s.shut2 - at_least(now - s.shut1, 0), 0)
 end
@@ -242,16 +242,28 @@ local function taken_over(s, other, now)
   return floor(floor(now / c) / b), at_most(spent, s.a), 0, false
 end
 
--- The words of an account with everything spent.
-local function all_spent(s, now)
+-- How many tokens are spent in an account, the rest of one rounded up.
+local function spent_of(algorithm, other, now)
+  if algorithm == BUCKET then return ceil(bucket_debt(other, now) / other.a) end
+  if algorithm == STEPPED or algorithm == FIXED then
+    local current = algorithm == FIXED and fixed_current or refilled
+    local _, spent = current(other, other.first, other.second, now)
+    return spent
+  end
+  local _, into, current, previous = windows(other, other.first, other.second, other.third, now)
+  return current + floor(previous * (other.b - into) / other.b)
+end
+
+-- The words of an account with these tokens spent, or everything if that is less.
+local function spent_up_to_all(s, now, tokens)
   local algorithm = s.algorithm
-  if algorithm == BUCKET then return floor(now / s.c), s.d, 0 end
-  if algorithm == STEPPED then return now, s.c, 0 end
+  if algorithm == BUCKET then return floor(now / s.c), at_most(tokens * s.a, s.d), 0 end
+  if algorithm == STEPPED then return now, at_most(tokens, s.c), 0 end
   if algorithm == FIXED then
     local start = fixed_current(s, 0, 0, now)
-    return start, s.a, 0
+    return start, at_most(tokens, s.a), 0
   end
-  return floor(floor(now / s.c) / s.b), s.a, 0
+  return floor(floor(now / s.c) / s.b), at_most(tokens, s.a), 0
 end
 
 -- Begins an account that takes over what the others have spent. `front`, the account in the row's own words, joins the others.
@@ -270,8 +282,10 @@ local function begin(s, front, now)
     end
   end
   if shut_for(s, now) > 0 then
-    first, second, third = all_spent(s, now)
-    begun = since
+    local another, spent, before = spent_up_to_all(s, now, s.owed)
+    if spent > second then
+      first, second, third, begun = another, spent, before, since
+    end
   end
   -- An account that has recovered is kept while there is room.
   local kept, full = {}, #s.accounts == ACCOUNTS
@@ -286,7 +300,10 @@ local function begin(s, front, now)
       local recovered = algorithm_fresh_in(other, now)
       if not ends or recovered < ends then ends, at = recovered, i end
     end
-    if ends <= own then table.remove(kept, at) else joins = false end
+    local gone = front
+    if ends <= own then gone = table.remove(kept, at) else joins = false end
+    local before = shut_for(s, now) > 0 and s.owed or 0
+    s.owed = at_least(before, spent_of(s.algorithm, gone, now))
     s.shut1, s.shut2 = now, at_least(shut_for(s, now), at_most(ends, own))
   end
   if joins then kept[#kept + 1] = front end
@@ -314,7 +331,7 @@ local function meet(s, now, begins)
     front = account(s.algorithm, s.first, s.second, s.third, s.n1, s.n2, s.n3, s.n4, s.since)
     -- Redis may have forgotten such a row already, so it is treated as forgotten in either case.
     if begins and fresh_in(s, now, front) == 0 then
-      s.accounts, s.shut1, s.shut2 = {}, 0, 0
+      s.accounts, s.shut1, s.shut2, s.owed = {}, 0, 0, 0
       if not own then front, s.first, s.second, s.third = nil, 0, 0, 0 end
     end
   end
@@ -341,6 +358,7 @@ end
 -- charged, and whether every account took all of it.
 local function charge_others(s, now, cost)
   if not s.carried or s.algorithm == LOG or s.algorithm == CONCURRENT then return 0, false end
+  if shut_for(s, now) > 0 then s.owed = at_most(s.owed + cost, EXACT - 1) end
   local took_all = true
   for _, other in ipairs(s.accounts) do
     local algorithm, after, bound = s.algorithm, nil, nil

@@ -6,14 +6,14 @@
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
+use sluicegate_core::adapter::remote::{Algorithm, Carried, LimitParameters};
 
 use super::call::Call;
 use super::caller::Caller;
 use super::pack::{Packed, algorithm_of};
 use super::reply::{Bytes, Malformed};
 use super::row::Row;
-use super::source::LEASE;
+use super::source::{LEASE, LEASE_CARRIED};
 
 /// The answer to a lease request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +26,22 @@ pub(crate) struct Lease {
     pub(crate) now: u64,
     /// If nothing was charged: the time until the least is available, or `None` if it never is.
     pub(crate) retry_after: Option<Duration>,
+    /// How it was charged, if the limit is carried over.
+    pub(crate) carried: Carried,
+    /// Whether another limit of the row had banned the key, if the limit is carried over.
+    pub(crate) banned: bool,
 }
 
-/// Whether a limit can be leased: token buckets with continuous refill and fixed windows, without options.
+/// Whether a limit can be leased: token buckets with continuous refill and fixed windows, without options. They may be
+/// carried over.
 pub(crate) fn can_lease(limit: &Limit) -> bool {
     let numbers = LimitParameters::of(limit);
-    numbers.plain
-        && matches!(
-            numbers.algorithm,
-            Algorithm::TokenBucket { .. } | Algorithm::FixedWindow { .. }
-        )
+    let is_kind = matches!(
+        numbers.algorithm,
+        Algorithm::TokenBucket { queues: false, .. } | Algorithm::FixedWindow { .. }
+    );
+    let is_bare = numbers.gap == 0 && numbers.ban == 0 && !numbers.count_refused && !numbers.shadow;
+    is_kind && (numbers.plain || numbers.carried && is_bare)
 }
 
 /// A request for a lease.
@@ -57,13 +63,19 @@ impl<'a> Call<'a> {
     pub(crate) fn lease(row: &'a Row<'a>, wanted: LeaseRequest, by: impl Into<Caller>) -> Self {
         let by = by.into();
         let LeaseRequest { least, most, waited, fill, largest } = wanted;
-        let mut packed = Packed::new(11);
-        let (code, [a, b, c, d, _]) =
-            algorithm_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
+        let mut packed = Packed::new(15);
         packed.now(by.now).numbers([least, most, waited, fill, largest]);
-        packed.code(code).numbers([a, b, c, d]);
+        let numbers = LimitParameters::of(&row.debit.limit);
+        let script = if numbers.carried {
+            packed.limit(&row.debit.limit, by);
+            &LEASE_CARRIED
+        } else {
+            let (code, [a, b, c, d, _]) = algorithm_of(&numbers.algorithm, by);
+            packed.code(code).numbers([a, b, c, d]);
+            &LEASE
+        };
         let more_keys = row.lease_key().into_iter().collect();
-        Self { script: &LEASE, rows: std::slice::from_ref(row), more_keys, args: packed.0 }
+        Self { script, rows: std::slice::from_ref(row), more_keys, args: packed.0 }
     }
 }
 
@@ -75,7 +87,11 @@ impl Lease {
         let retry_after = bytes.time()?;
         let now = bytes.integer()?;
         let words = bytes.words()?;
+        let (carried, banned) = match bytes.0 {
+            [] => (Carried::default(), false),
+            _ => (bytes.carried(now)?, bytes.flag()?),
+        };
         bytes.end()?;
-        Ok(Self { taken, words, now, retry_after })
+        Ok(Self { taken, words, now, retry_after, carried, banned })
     }
 }

@@ -22,6 +22,9 @@
 //! `take.lua`, which is put together from files, with the part for logs only where a limit has one. Both
 //! are held to the same Rust step by the same test.
 //!
+//! A lease of a plain limit has a script of its own, `lease.lua`. Limits that are carried over are leased by
+//! `lease_carried.lua`, which shares the files of `take.lua` that know their rows.
+//!
 //! Time is the server's, read in the script. No clock of a client is sent, so processes whose clocks are an
 //! hour apart agree. A master that is promoted has another clock; where it is behind, the row follows it.
 //! Only the manual clock of tests is sent.

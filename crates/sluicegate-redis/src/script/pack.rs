@@ -145,7 +145,7 @@ impl Packed {
         self.double(patience.map_or(NONE, |patience| micros(patience).min(EXACT - 1) as f64))
     }
 
-    fn limit(&mut self, limit: &Limit, by: Caller) -> &mut Self {
+    pub(super) fn limit(&mut self, limit: &Limit, by: Caller) -> &mut Self {
         self.limit_of(limit, by, false)
     }
 

@@ -88,7 +88,7 @@ impl Bytes<'_> {
         self.chunk::<1>().map(|[byte]| byte)
     }
 
-    fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(super) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -124,7 +124,7 @@ impl Bytes<'_> {
     }
 
     /// How a limit that is carried over was charged at `now`.
-    fn carried(&mut self, now: u64) -> Result<Carried, Malformed> {
+    pub(super) fn carried(&mut self, now: u64) -> Result<Carried, Malformed> {
         let since = self.integer()?;
         Ok(Carried { at: now.min(since), since, by_all: self.flag()? })
     }

@@ -13,8 +13,8 @@ impl Row<'_> {
     /// The key beside a bucket's row that records what the bucket owed at its last lease.
     pub(super) fn lease_key(&self) -> Option<Vec<u8>> {
         let parameters = LimitParameters::of(&self.debit.limit);
-        let is_plain_bucket = matches!(parameters.algorithm, Algorithm::TokenBucket { .. })
-            && !parameters.extra_state;
-        is_plain_bucket.then(|| [self.key, b":leased"].concat())
+        let is_leased = matches!(parameters.algorithm, Algorithm::TokenBucket { .. })
+            && (parameters.carried || !parameters.extra_state);
+        is_leased.then(|| [self.key, b":leased"].concat())
     }
 }

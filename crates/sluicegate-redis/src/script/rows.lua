@@ -2,8 +2,8 @@
 --
 -- A narrow row has two words, 16 bytes. A wide row has five more: two of the gap, two of the ban, and the cost refused during the
 -- ban. If refusals are counted towards a ban, two more follow: when the counting began, and the count. A carried row has these
--- two, the four numbers that its account was written with, and when the account began. Once other numbers have accounts too, the
--- row continues with two words that say from when and for how long a new account begins with everything spent, and then with each
+-- two, the four numbers that its account was written with, and when the account began. Once other numbers have accounts too, three
+-- words follow: from when and for how long a new account begins with something spent, and how much. After them comes each other
 -- account: its two words, four numbers, and when it began. A log has a head of nine words (eleven if refusals are counted), then
 -- an entry of two words for each stamp. The second word of a sliding window is two counts of 32 bits, the previous one first.
 --
@@ -16,7 +16,7 @@ local call, floor, ceil, pack, unpack = redis.call, math.floor, math.ceil, struc
 local EXACT = 9007199254740992
 local ENTRY, HOLDER = 16, 48
 -- The bytes of a carried row with one account, of the words that come before further accounts, and of each further account.
-local OWN, SHUT, ACCOUNT = 112, 16, 56
+local OWN, SHUT, ACCOUNT = 112, 24, 56
 local BUCKET, STEPPED, FIXED, SLIDING, LOG, CONCURRENT = 1, 2, 3, 4, 5, 6
 
 local function at_most(number, bound)
@@ -63,7 +63,7 @@ local function fresh_row(s)
   s.first, s.second, s.third = 0, 0, 0
   s.gap1, s.gap2, s.ban1, s.ban2, s.refused = 0, 0, 0, 0, 0
   s.strike1, s.strike2, s.n1, s.n2, s.n3, s.n4, s.since = 0, 0, 0, 0, 0, 0, 0
-  s.accounts, s.shut1, s.shut2 = {}, 0, 0
+  s.accounts, s.shut1, s.shut2, s.owed = {}, 0, 0, 0
   s.seen, s.total, s.head, s.len, s.dropped = 0, 0, 0, 0, 0
   s.others, s.latest, s.own, s.newest = '', 0, 0, 0
 end
@@ -111,7 +111,7 @@ end
 -- Reads the accounts of other numbers. Returns false if they are malformed.
 local function load_accounts(s, row, at)
   if at > #row or s.algorithm == CONCURRENT then return true end
-  s.shut1, s.shut2, at = unpack('<dd', row, at)
+  s.shut1, s.shut2, s.owed, at = unpack('<ddd', row, at)
   while at <= #row do
     local first, second, third, n1, n2, n3, n4, since
     first, second, third, at = load_words(s.algorithm, row, at)
@@ -120,7 +120,7 @@ local function load_accounts(s, row, at)
     if not are_numbers(s.algorithm, other) then return false end
     s.accounts[#s.accounts + 1] = other
   end
-  return are_counts(s.shut1, s.shut2)
+  return are_counts(s.shut1, s.shut2, s.owed)
 end
 
 local function wrong(s, what)
@@ -253,7 +253,7 @@ local function store(s, fresh_in, now)
   if s.wide then row = row .. more_words(s) end
   if s.carried then row = row .. account_numbers(s) end
   if #s.accounts > 0 or s.shut2 > 0 then
-    row = row .. pack('<dd', s.shut1, s.shut2)
+    row = row .. pack('<ddd', s.shut1, s.shut2, s.owed)
     for _, other in ipairs(s.accounts) do row = row .. words(other) .. account_numbers(other) end
   end
   if s.algorithm == CONCURRENT then

@@ -12,6 +12,31 @@ local banned, by_all = flags % 2, flags >= 2
 local known = meet(s, now, spent > cost)
 if spent <= cost and (not known or s.since > since) then return 0 end
 
+-- The bucket's last lease: the tick, the debt then, and the numbers of its account if the limit is carried over. There is none if
+-- its debt has drained.
+local lease = KEYS[2] and s.algorithm == BUCKET and call('GET', KEYS[2])
+if lease and #lease ~= (s.carried and 48 or 16) then lease = false end
+
+-- The debt of the bucket after its last lease, as far as it has not drained. Nothing may be given back below it, because
+-- processes still spend the leased tokens. The second value is whether this charge is the last lease.
+local function leased()
+  if not lease then return 0 end
+  local tick, debt = unpack('<dd', lease)
+  return owing(tick, debt, floor(now / s.c), s.b), tick == first and debt == second
+end
+
+-- Whether leased tokens keep a charge to a carried bucket from being given back. The last lease tells nothing about other accounts,
+-- from which tokens may be leased too.
+local function is_kept(back)
+  if not lease or not s.carried then return false end
+  if #s.accounts > 0 or s.shut2 > 0 then return true end
+  if string.sub(lease, 17) ~= pack('<dddd', s.n1, s.n2, s.n3, s.n4) then return true end
+  local kept, is_last = leased()
+  local debt, own = bucket_debt(s, now), owing(first, second, floor(now / s.c), s.b)
+  return not is_last and at_most(at_most(own, back * s.a), debt) > at_least(debt - kept, 0)
+end
+if spent <= cost and is_kept(cost - spent) then return 0 end
+
 local function force(more)
   local algorithm = s.algorithm
   if algorithm == BUCKET then
@@ -34,15 +59,6 @@ local function force(more)
   s.dirty = true
 end
 
--- The debt of the bucket after its last lease, as far as it has not drained. Nothing may be given back below it, because
--- processes still spend the leased tokens. The second value is whether this charge is the last lease.
-local function leased()
-  local row = KEYS[2] and call('GET', KEYS[2])
-  if not row or #row ~= 16 then return 0 end
-  local tick, debt = unpack('<dd', row)
-  return owing(tick, debt, floor(now / s.c), s.b), tick == first and debt == second
-end
-
 -- Gives back the part of this charge that has not drained. Requests that wait behind it have booked their places on its account,
 -- so only the last in line can give its place back.
 local function bucket_give(back)
@@ -52,7 +68,8 @@ local function bucket_give(back)
   local given, kept, is_last = at_most(own, debt), leased()
   if is_last then
     local expiry = at_least(call('PTTL', KEYS[2]), soonest)
-    call('SET', KEYS[2], pack('<dd', floor(now / s.c), at_least(kept - given, 0)), 'PX', expiry)
+    local debt_left = pack('<dd', floor(now / s.c), at_least(kept - given, 0))
+    call('SET', KEYS[2], debt_left .. string.sub(lease, 17), 'PX', expiry)
   else
     given = at_most(given, at_least(debt - kept, 0))
   end

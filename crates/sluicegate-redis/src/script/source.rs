@@ -56,6 +56,7 @@ pub(super) static SETTLE_WITH_LOG: LazyLock<Script> =
     joined!("log.lua", "algorithms.lua", "settle.lua");
 pub(super) static LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lease.lua")));
+pub(super) static LEASE_CARRIED: LazyLock<Script> = joined!("algorithms.lua", "lease_carried.lua");
 pub(super) static RENEW: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("renew.lua")));
 #[cfg(any(feature = "mastership", test))]

@@ -94,7 +94,9 @@ fn read(url: &str, certificates: &Certificates) -> Result<ConnectionInfo, Config
         Some("redis" | "rediss" | "valkey" | "valkeys") => {}
         Some("redis+unix" | "valkey+unix" | "unix") => {}
         Some(other) => {
-            return Err(bad(&format!("has the scheme `{other}`, which is not one of Redis")));
+            return Err(bad(&format!(
+                "has the scheme `{other}`: expected `redis`, `rediss`, `valkey`, `valkeys` or `redis+unix`"
+            )));
         }
     }
     if url.ends_with("#insecure") {

@@ -36,13 +36,13 @@ impl Metrics {
     }
 
     /// Moves what was measured into histograms, so that it does not pile up while nobody asks.
-    pub(crate) fn tidy(&self) {
+    pub fn tidy(&self) {
         self.0.run_upkeep();
     }
 }
 
 /// `GET /metrics`. Without metrics, there is no route.
-pub(crate) fn routes(metrics: Option<&Metrics>) -> Router {
+pub fn routes(metrics: Option<&Metrics>) -> Router {
     let Some(metrics) = metrics.cloned() else { return Router::new() };
     let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     Router::new().route("/metrics", get(async move || (text, metrics.render())))

@@ -13,7 +13,7 @@ use crate::rls::{Failure, answer};
 use crate::service::Service;
 
 /// The largest body, in bytes.
-const LARGEST: usize = 64 * 1024;
+pub(super) const LARGEST: usize = 64 * 1024;
 
 /// `POST /json`: 200 if the request is within its limits, 429 if it is over one, each with the answer as JSON. 400 if
 /// the request makes no sense, 503 if the store could not decide.
@@ -25,7 +25,12 @@ pub fn routes(service: &Service) -> Router {
 }
 
 async fn decide(State(service): State<Service>, body: Bytes) -> Response {
-    let message: proto_json::Request = match serde_json::from_slice(&body) {
+    answered(&service, &body).await
+}
+
+/// The answer to a request with this body.
+pub(super) async fn answered(service: &Service, body: &[u8]) -> Response {
+    let message: proto_json::Request = match serde_json::from_slice(body) {
         Ok(Object(message)) => message,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
@@ -33,7 +38,7 @@ async fn decide(State(service): State<Service>, body: Bytes) -> Response {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    match answer(&service, &request, service.deadline()).await {
+    match answer(service, &request, service.deadline()).await {
         Ok(answer) => {
             let status = match answer.is_over {
                 true => StatusCode::TOO_MANY_REQUESTS,

@@ -2,7 +2,9 @@
 
 pub mod health;
 pub mod json;
+mod number;
 mod object;
+pub(crate) mod plain;
 mod proto_json;
 pub(crate) mod slow;
 pub mod v1;

@@ -3,79 +3,89 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sluicegate_envoy::service::{self, Answer, Hits, Status, Unit};
+
+use super::number::Number;
+use super::object::Object;
 
 /// A `RateLimitRequest`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Request {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     domain: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     descriptors: Vec<Descriptor>,
-    #[serde(default, alias = "hits_addend")]
+    #[serde(default, alias = "hits_addend", deserialize_with = "or_default")]
     hits_addend: Number,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Descriptor {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     entries: Vec<Entry>,
+    #[serde(default, deserialize_with = "object")]
     limit: Option<Override>,
-    #[serde(alias = "hits_addend")]
+    #[serde(default, alias = "hits_addend")]
     hits_addend: Option<Number>,
-    #[serde(default, alias = "is_negative_hits")]
+    #[serde(default, alias = "is_negative_hits", deserialize_with = "or_default")]
     is_negative_hits: bool,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     key: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     value: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Override {
-    #[serde(default, alias = "requests_per_unit")]
+    #[serde(default, alias = "requests_per_unit", deserialize_with = "or_default")]
     requests_per_unit: Number,
-    unit: String,
+    #[serde(default)]
+    unit: Option<Named>,
 }
 
-/// A whole number, which may be written as text.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(try_from = "Written")]
-struct Number(u64);
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a whole number below 2^64")]
-enum Written {
-    Number(u64),
-    Text(String),
+/// A value of an enumeration: its name or its number.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected the name of a unit, or its number")]
+enum Named {
+    Name(String),
+    Number(i32),
 }
 
-impl TryFrom<Written> for Number {
-    type Error = String;
+/// A field that may be `null`, which is the same as its absence.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
-        match written {
-            Written::Number(number) => Ok(Self(number)),
-            Written::Text(text) => match text.parse() {
-                Ok(number) => Ok(Self(number)),
-                Err(_) => Err(format!("expected a whole number below 2^64, not {text:?}")),
-            },
-        }
-    }
+/// A list of objects, none of which may be `null`.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let objects: Option<Vec<Object<T>>> = Option::deserialize(deserializer)?;
+    Ok(objects.unwrap_or_default().into_iter().map(|Object(value)| value).collect())
+}
+
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let object: Option<Object<T>> = Option::deserialize(deserializer)?;
+    Ok(object.map(|Object(value)| value))
 }
 
 impl Request {
     pub(super) fn request(&self) -> Result<service::Request<'_>, String> {
-        let hits = u32::try_from(self.hits_addend.0).map_err(|_| "hitsAddend is 2^32 or more")?;
+        let hits =
+            u32::try_from(self.hits_addend.get()).map_err(|_| "hitsAddend is 2^32 or more")?;
         let descriptors = self.descriptors.iter().map(|one| one.descriptor(hits));
         Ok(service::Request {
             domain: &self.domain,
@@ -86,7 +96,7 @@ impl Request {
 
 impl Descriptor {
     fn descriptor(&self, hits: u32) -> Result<service::Descriptor<'_>, String> {
-        let own = self.hits_addend.map(|hits| hits.0);
+        let own = self.hits_addend.map(Number::get);
         let entries = self.entries.iter().map(|entry| (entry.key.as_str(), entry.value.as_str()));
         let limit = self.limit.as_ref().map(Override::limit).transpose()?;
         let hits = Hits::of(own, self.is_negative_hits, hits);
@@ -96,13 +106,31 @@ impl Descriptor {
 
 impl Override {
     fn limit(&self) -> Result<(u32, Unit), String> {
-        let unit = Unit::named(&self.unit).ok_or_else(|| {
-            format!("the unit {:?} is not known: expected SECOND to YEAR", self.unit)
+        let unit = match &self.unit {
+            Some(Named::Name(name)) => Unit::named(name).ok_or_else(|| format!("{name:?}")),
+            Some(Named::Number(number)) => numbered(*number).ok_or_else(|| number.to_string()),
+            None => Err("0".to_owned()),
+        };
+        let unit = unit.map_err(|unit| {
+            format!("the unit {unit} is not known: expected SECOND, MINUTE, HOUR, DAY, MONTH or YEAR, or 1 to 6")
         })?;
-        let count = self.requests_per_unit.0;
+        let count = self.requests_per_unit.get();
         let count = u32::try_from(count).map_err(|_| "requestsPerUnit is 2^32 or more")?;
         Ok((count, unit))
     }
+}
+
+/// The unit that has this number in the protocol.
+const fn numbered(number: i32) -> Option<Unit> {
+    Some(match number {
+        1 => Unit::Second,
+        2 => Unit::Minute,
+        3 => Unit::Hour,
+        4 => Unit::Day,
+        5 => Unit::Month,
+        6 => Unit::Year,
+        _ => return None,
+    })
 }
 
 /// A `RateLimitResponse`.

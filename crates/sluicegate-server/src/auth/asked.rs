@@ -1,9 +1,12 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use axum::http::header::Entry;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use sluicegate::adapter::Peer;
+
+use crate::request::address;
 
 static METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 static HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -66,13 +69,18 @@ impl Form {
     ///
     /// If a field is missing, is there twice or makes no sense.
     pub fn read(self, question: &Parts) -> Result<Request<()>, BadRequest> {
-        let mut headers = question.headers.clone();
+        self.take(question.clone())
+    }
+
+    /// The same without a copy of the fields.
+    pub(super) fn take(self, question: Parts) -> Result<Request<()>, BadRequest> {
+        let mut headers = question.headers;
         let (method, uri) = match self {
             Self::Forwarded => target(&mut headers, [&METHOD, &HOST, &URI])?,
             Self::Original => {
                 target(&mut headers, [&ORIGINAL_METHOD, &ORIGINAL_HOST, &ORIGINAL_URI])?
             }
-            Self::Prefixed(prefix) => (question.method.clone(), behind(&question.uri, prefix)?),
+            Self::Prefixed(prefix) => (question.method, behind(&question.uri, prefix)?),
         };
         let peer = take_peer(&mut headers)?;
         request(method, uri, headers, Some(peer))
@@ -109,16 +117,15 @@ fn target(
 
 /// The value of a field that is there once.
 fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, BadRequest> {
-    let mut lines = headers.get_all(name).into_iter();
-    let (line, second) = (lines.next().cloned(), lines.next().is_some());
-    match line {
-        Some(line) if !second => {
-            headers.remove(name);
-            Ok(line)
-        }
-        Some(_) => Err(BadRequest::new(format!("there are two fields `{name}`, expected one"))),
-        None => Err(BadRequest::new(format!("there is no field `{name}`: let the proxy send it"))),
+    // The name is looked for once: this is done three times for each question.
+    let Entry::Occupied(line) = headers.entry(name) else {
+        return Err(BadRequest::new(format!("there is no field `{name}`: let the proxy send it")));
+    };
+    let is_twice = line.iter().nth(1).is_some();
+    if is_twice {
+        return Err(BadRequest::new(format!("there are two fields `{name}`, expected one")));
     }
+    Ok(line.remove())
 }
 
 pub(super) fn parse_method(text: &[u8]) -> Result<Method, BadRequest> {
@@ -166,11 +173,11 @@ fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {
 
 /// Takes the last address out of `X-Forwarded-For`: the one that the proxy has added.
 fn take_peer(headers: &mut HeaderMap) -> Result<IpAddr, BadRequest> {
-    let lines: Vec<_> = headers.get_all(&FOR).into_iter().cloned().collect();
-    let Some((last, before)) = lines.split_last() else {
+    let Entry::Occupied(field) = headers.entry(&FOR) else {
         return Err(BadRequest::new(format!("there is no field `{FOR}`: let the proxy send it")));
     };
-    let line = last.as_bytes();
+    let mut lines = field.iter();
+    let line = lines.next_back().map_or(b"".as_slice(), HeaderValue::as_bytes);
     let (rest, address) = match line.iter().rposition(|byte| *byte == b',') {
         Some(comma) => (Some(&line[..comma]), &line[comma + 1..]),
         None => (None, line),
@@ -179,19 +186,24 @@ fn take_peer(headers: &mut HeaderMap) -> Result<IpAddr, BadRequest> {
         let shown = address.trim_ascii().escape_ascii();
         BadRequest::new(format!("`{FOR}` ends with `{shown}`, which is not an address"))
     })?;
-    headers.remove(&FOR);
     let rest = rest.and_then(|rest| HeaderValue::from_bytes(rest).ok());
-    for line in before.iter().cloned().chain(rest) {
+    // Most questions have one line with one address.
+    let before: Vec<_> = lines.cloned().collect();
+    field.remove_entry_mult();
+    for line in before.into_iter().chain(rest) {
         headers.append(&FOR, line);
     }
     Ok(peer)
 }
 
-/// An address with or without port, IPv6 with or without brackets.
+/// An address with or without port, IPv6 with or without brackets and zone.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;
-    let address: Option<IpAddr> = text.parse().ok();
-    let with_port = || text.parse().ok().map(|address: SocketAddr| address.ip());
-    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
-    address.or_else(with_port).or_else(in_brackets).map(|address| address.to_canonical())
+    let with_port = || text.parse().ok().map(|address: SocketAddr| address.ip().to_canonical());
+    let in_brackets = || {
+        let (inside, port) = text.strip_prefix('[')?.split_once(']')?;
+        let is_port = port.is_empty() || port.strip_prefix(':')?.parse::<u16>().is_ok();
+        address(inside).filter(|_| is_port)
+    };
+    address(text).or_else(with_port).or_else(in_brackets)
 }

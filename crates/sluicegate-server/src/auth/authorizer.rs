@@ -3,17 +3,18 @@ use std::future::{Ready, ready};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderName, HeaderValue, Request, Response};
 use sluicegate::adapter::{Enforcer, Framework, FrameworkBody, LayerSettings, Peer};
 use sluicegate::key::Proxies;
-use sluicegate::response::{Body as Limited, Degraded, Problem};
+use sluicegate::response::{Body as Limited, Degraded, Dialect};
 use sluicegate::service::RateLimitFor;
 use sluicegate::store::BoxStore;
 use tower_service::Service as _;
 
 use crate::charge::Rules;
+use crate::status::Latency;
 
 /// The field of an answer that says that the request goes ahead although it exceeds a limit, and that the application
 /// should serve less. Proxies can be told to pass it on.
@@ -28,8 +29,9 @@ pub(super) const NOT_NAMED: &str =
 /// authorizer.
 #[derive(Clone)]
 pub struct Authorizer {
-    limited: RateLimitFor<Allow, Rules, BoxStore, Asked, Problem>,
+    limited: RateLimitFor<Allow, Rules, BoxStore, Asked, Option<Dialect>>,
     proxies: Proxies,
+    latency: Latency,
 }
 
 impl Authorizer {
@@ -38,15 +40,20 @@ impl Authorizer {
         rules: Rules,
         store: &BoxStore,
         proxies: Proxies,
+        latency: &Latency,
         set: impl FnOnce(&mut Enforcer<BoxStore>),
     ) -> Self {
         let rejection = rules.live().rejection();
-        let settings = LayerSettings::new(rules, Problem).store(store.clone());
+        let dialect = rules.live().dialect();
+        let settings = LayerSettings::new(rules, dialect.clone()).store(store.clone());
         let settings = settings.with(|enforcer| {
             enforcer.gate = enforcer.gate.with(rejection);
+            if let Some(dialect) = dialect {
+                enforcer.speak(dialect);
+            }
             set(enforcer);
         });
-        Self { limited: settings.service(Allow), proxies }
+        Self { limited: settings.service(Allow), proxies, latency: latency.clone() }
     }
 
     /// Decides about a request that a client has sent to a proxy. [`Peer`] in its extensions is the client's address as
@@ -55,17 +62,28 @@ impl Authorizer {
     /// The answer is 200, or what the client gets instead.
     pub async fn decide(&self, request: Request<()>) -> Response<Body> {
         let mut limited = self.limited.clone();
-        match limited.call(request).await {
-            Ok(response) => response.map(Body::new),
+        let begun = self.latency.begin();
+        let answered = limited.call(request).await;
+        self.latency.end(begun);
+        match answered {
+            // A box is only for a body that is more than its end.
+            Ok(response) => response.map(|body| match body.is_end_stream() {
+                true => Body::empty(),
+                false => Body::new(body),
+            }),
             Err(never) => match never {},
         }
     }
 
-    /// Whether a connection is one of a named proxy.
-    pub(super) fn believes(&self, extensions: &Extensions) -> bool {
-        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
-        peer.is_some_and(|ConnectInfo(peer)| self.proxies.contains(peer.ip()))
+    /// Whether this is the address of a named proxy.
+    pub(super) fn believes(&self, peer: IpAddr) -> bool {
+        self.proxies.contains(peer)
     }
+}
+
+/// The address at the other end of the connection that a question came from.
+pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
 impl std::fmt::Debug for Authorizer {

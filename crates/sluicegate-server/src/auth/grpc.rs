@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::service::auth::v3::authorization_server::{
 use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, CheckResponse};
 use tonic::{Request, Response, Status};
 
-use super::authorizer::{Authorizer, NOT_NAMED};
+use super::authorizer::{Authorizer, NOT_NAMED, peer};
 use super::message;
 
 /// The largest message, in bytes. Envoy sends at most 60 KiB of header fields by default.
@@ -24,7 +24,7 @@ pub(super) struct Authz(Authorizer);
 #[tonic::async_trait]
 impl Authorization for Authz {
     async fn check(&self, call: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
-        if !self.0.believes(call.extensions()) {
+        if !peer(call.extensions()).is_some_and(|peer| self.0.believes(peer)) {
             return Err(Status::permission_denied(NOT_NAMED));
         }
         let request = message::request(call.into_inner());

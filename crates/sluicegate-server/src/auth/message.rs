@@ -71,9 +71,7 @@ fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
 /// The address of the client as Envoy sees it.
 fn address(source: &Peer) -> Option<IpAddr> {
     match source.address.as_ref()?.address.as_ref()? {
-        Address::SocketAddress(socket) => {
-            socket.address.parse().ok().map(|address: IpAddr| address.to_canonical())
-        }
+        Address::SocketAddress(socket) => crate::request::address(&socket.address),
         _ => None,
     }
 }

@@ -13,6 +13,7 @@
 
 mod asked;
 mod authorizer;
+mod forward;
 mod grpc;
 mod message;
 mod routes;
@@ -21,6 +22,7 @@ use tonic::service::RoutesBuilder;
 
 pub use self::asked::{BadRequest, Form};
 pub use self::authorizer::{Authorizer, DEGRADED};
+pub(crate) use self::forward::Forward;
 pub use self::routes::{STATUS, routes};
 
 /// The name of the gRPC service.

@@ -1,14 +1,23 @@
+use std::net::IpAddr;
+
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
 use super::asked::Form;
-use super::authorizer::{Authorizer, NOT_NAMED};
+use super::authorizer::{Authorizer, NOT_NAMED, peer};
 
 /// The field with the status that a client should get, where nginx allows only 401 and 403.
 pub static STATUS: HeaderName = HeaderName::from_static("sluicegate-status");
+
+/// Where proxies ask that need nothing special.
+pub(super) const PLAIN: &str = "/check";
+
+/// Where nginx asks.
+pub(super) const NGINX: &str = "/check/nginx";
 
 /// Where Envoy asks.
 const ENVOY: &str = "/check/envoy";
@@ -24,23 +33,45 @@ const ENVOY: &str = "/check/envoy";
 /// what it asks about, and 403 without [`STATUS`] that it is not one of those named.
 pub fn routes(authorizer: &Authorizer) -> Router {
     Router::new()
-        .route("/check", any(forwarded))
-        .route("/check/nginx", any(nginx))
+        .route(PLAIN, any(forwarded))
+        .route(NGINX, any(nginx))
         .route("/check/envoy/", any(envoy))
         .route("/check/envoy/{*path}", any(envoy))
         .with_state(authorizer.clone())
 }
 
 async fn forwarded(State(authorizer): State<Authorizer>, request: Request) -> Response {
-    decide(&authorizer, request, Form::Forwarded).await.into_response()
+    routed(&authorizer, Form::Forwarded, request).await
 }
 
 async fn envoy(State(authorizer): State<Authorizer>, request: Request) -> Response {
-    decide(&authorizer, request, Form::Prefixed(ENVOY)).await.into_response()
+    routed(&authorizer, Form::Prefixed(ENVOY), request).await
 }
 
 async fn nginx(State(authorizer): State<Authorizer>, request: Request) -> Response {
-    let mut response = match decide(&authorizer, request, Form::Original).await {
+    routed(&authorizer, Form::Original, request).await
+}
+
+async fn routed(authorizer: &Authorizer, form: Form, request: Request) -> Response {
+    // The body is not read: it is no part of the question.
+    let (question, _) = request.into_parts();
+    let peer = peer(&question.extensions);
+    answer(authorizer, form, question, peer).await
+}
+
+/// Answers a question of `peer`.
+pub(super) async fn answer(
+    authorizer: &Authorizer,
+    form: Form,
+    question: Parts,
+    peer: Option<IpAddr>,
+) -> Response {
+    let decided = decide(authorizer, form, question, peer).await;
+    if form == Form::Original { for_nginx(decided) } else { decided.into_response() }
+}
+
+fn for_nginx(decided: Result<Response, Fault>) -> Response {
+    let mut response = match decided {
         Ok(response) => response,
         // nginx makes an error of it, as it should: this is not about the client.
         Err(fault) if !fault.of_client => return fault.into_response(),
@@ -68,14 +99,17 @@ impl IntoResponse for Fault {
     }
 }
 
-async fn decide(authorizer: &Authorizer, request: Request, form: Form) -> Result<Response, Fault> {
-    // The body is not read: it is no part of the question.
-    let (question, _) = request.into_parts();
-    if !authorizer.believes(&question.extensions) {
+async fn decide(
+    authorizer: &Authorizer,
+    form: Form,
+    question: Parts,
+    peer: Option<IpAddr>,
+) -> Result<Response, Fault> {
+    if !peer.is_some_and(|peer| authorizer.believes(peer)) {
         let message = NOT_NAMED.to_owned();
         return Err(Fault { status: StatusCode::FORBIDDEN, message, of_client: false });
     }
-    let asked = form.read(&question).map_err(|bad| Fault {
+    let asked = form.take(question).map_err(|bad| Fault {
         status: StatusCode::BAD_REQUEST,
         message: bad.to_string(),
         of_client: bad.is_of_client(),

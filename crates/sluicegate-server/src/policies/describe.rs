@@ -17,11 +17,15 @@ impl Policies {
             lines.push("rules".to_owned());
             rules.each_limit(&mut |limit| lines.push(format!("  {limit}")));
         }
+        if let Some(capacities) = self.capacities() {
+            lines.push("capacity".to_owned());
+            lines.extend(capacities.in_force().iter().map(|capacity| format!("  {capacity}")));
+        }
         lines
     }
 }
 
-fn describe(domain: &Domain, lines: &mut Vec<String>) {
+pub(super) fn describe(domain: &Domain, lines: &mut Vec<String>) {
     lines.push(format!("domain {:?}", domain.name()));
     let first = lines.len();
     domain.each_rule(&mut |rule| lines.push(format!("  {rule}")));

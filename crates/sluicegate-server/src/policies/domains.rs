@@ -1,141 +1,208 @@
 //! Files of Envoy's rate limit service, read again while the service runs.
 //!
-//! `Live` reads, watches and reports on a file, by a document of its limits. The domain that was read beside it comes into
-//! force when `Live` says that the file has been accepted.
+//! All files are one set: it comes into force as a whole, or not at all.
+
+mod set;
 
 use std::fmt;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, Guard};
-use sluicegate_config::SourceLocation;
-use sluicegate_config::document::Document;
-use sluicegate_config::{Diagnostic, Environment, Event, Format, Live, PolicyError, PolicyFile};
-use sluicegate_envoy::service::{Domain, Domains};
+use sluicegate_config::Watching;
+use sluicegate_config::texts::{Follower, Found, Texts};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::LimitError;
+use sluicegate_envoy::service::Domains;
 
+use self::set::Set;
 use super::error::PoliciesError;
 
+/// The endings of the files in a directory.
+const ENDINGS: &[&str] = &["yaml", "yml"];
+
 /// The domains in force, and their files.
-#[derive(Clone, Default)]
-pub(super) struct LiveDomains(Arc<Shared>);
+#[derive(Clone)]
+pub(super) struct LiveDomains {
+    texts: Texts,
+    shared: Arc<Shared>,
+}
 
 #[derive(Default)]
 struct Shared {
     in_force: ArcSwap<Domains>,
-    files: Mutex<Vec<File>>,
+    /// Locked while files are read.
+    last: Mutex<Last>,
+    listeners: RwLock<Vec<Listener>>,
 }
 
-struct File {
-    live: Live,
-    domain: Arc<Domain>,
+#[derive(Default)]
+struct Last {
+    found: Found,
+    /// Whether `found` is what is in force, or was refused.
+    is_in_force: bool,
+    set: Set,
+    check: Option<Check>,
 }
 
-/// The domain that was read last and is not in force yet.
-type Read = Arc<Mutex<Option<Arc<Domain>>>>;
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+type Check = Box<dyn Fn(&Limit) -> Result<(), LimitError> + Send>;
+
+/// The file at `path`, or those of the directory.
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, PoliciesError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut texts = Texts::new(ENDINGS);
+    texts.add(path);
+    let files = texts.list().map_err(|why| PoliciesError::unreadable(path, &why))?;
+    // By the path that was given.
+    Ok(files.iter().filter_map(|file| file.file_name()).map(|name| path.join(name)).collect())
+}
 
 impl LiveDomains {
-    /// Reads a file and puts its domain in force.
-    pub(super) fn open(&self, path: &Path) -> Result<(), PoliciesError> {
-        let read = Read::default();
-        let (shared, at) = (Arc::downgrade(&self.0), self.files().len());
-        let others = move |name: &str| {
-            let shared = shared.upgrade()?;
-            let files = shared.files.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut others = files.iter().enumerate().filter(|(other, _)| *other != at);
-            others.any(|(_, file)| file.domain.name() == name).then_some(())
-        };
-        let taken = Arc::new(AtomicBool::new(false));
-        let is_taken = {
-            let taken = Arc::clone(&taken);
-            move |name: &str| {
-                let is_taken = others(name).is_some();
-                taken.store(is_taken, Ordering::Relaxed);
-                is_taken
-            }
-        };
-        let format = format(Arc::clone(&read), is_taken);
-        let live = Live::open(PolicyFile::new(path).format(format), Environment::new());
-        let live = live.map_err(|error| match taken.load(Ordering::Relaxed) {
-            true => PoliciesError::from(error).same_domain(),
-            false => error.into(),
-        })?;
-        let Some(domain) = take(&read) else {
-            return Err(PoliciesError::empty(path));
-        };
-        self.files().push(File { live: live.clone(), domain });
-        self.0.publish();
-        let shared = Arc::downgrade(&self.0);
-        live.on_event(move |event| {
-            let (Event::Reloaded(_), Some(shared)) = (event, shared.upgrade()) else { return };
-            if let Some(domain) = take(&read) {
-                shared.replace(at, domain);
-            }
-        });
+    /// Adds a file, or the files of a directory, and puts all domains in force.
+    pub(super) fn open(&mut self, path: &Path) -> Result<(), PoliciesError> {
+        let mut texts = self.texts.clone();
+        texts.add(path);
+        let found = texts.read();
+        let set = Set::read(&found)?;
+        self.texts = texts;
+        let mut last = self.shared.last();
+        self.shared.put_in_force(&mut last, found, set);
         Ok(())
     }
 
-    /// What `each` makes of the files.
-    pub(super) fn each<T>(&self, each: impl Fn(&Live) -> T) -> Vec<T> {
-        // Not under the lock: reading a file takes it.
-        let files: Vec<_> = self.files().iter().map(|file| file.live.clone()).collect();
-        files.iter().map(each).collect()
+    /// Reads all files again.
+    pub(super) fn reload(&self) -> Result<(), PoliciesError> {
+        let last = self.shared.last();
+        self.shared.follow(last, self.texts.read())
+    }
+
+    /// What [`reload`](Self::reload) would change, one line for each domain. Nothing comes into force.
+    pub(super) fn pending(&self) -> Result<Vec<String>, PoliciesError> {
+        let found = self.texts.read();
+        let last = self.shared.last();
+        if last.found == found && last.is_in_force {
+            return Ok(Vec::new());
+        }
+        let set = Set::read(&found)?;
+        last.must_keep(&set)?;
+        Ok(set.changes_since(&last.set))
+    }
+
+    /// Whether there are any files.
+    pub(super) fn is_empty(&self) -> bool {
+        self.shared.last().found.is_empty()
+    }
+
+    /// Reads all files again when one changes, appears or is gone. `None` if there are none.
+    pub(super) fn watch(&self) -> Result<Option<Watching>, PoliciesError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let watching = self.texts.watch(Arc::clone(&self.shared));
+        watching.map(Some).map_err(PoliciesError::unwatched)
+    }
+
+    /// Calls `listener` with what happens to the files from now on.
+    pub(super) fn on_event(&self, listener: Listener) {
+        self.shared.listeners.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    /// Refuses files with a limit that `check` does not pass, from now on.
+    pub(super) fn keep(&self, check: Check) -> Result<(), PoliciesError> {
+        let mut last = self.shared.last();
+        last.check = Some(check);
+        last.must_keep(&last.set)
     }
 
     pub(super) fn in_force(&self) -> Guard<Arc<Domains>> {
-        self.0.in_force.load()
+        self.shared.in_force.load()
     }
+}
 
-    fn files(&self) -> std::sync::MutexGuard<'_, Vec<File>> {
-        self.0.files.lock().unwrap_or_else(PoisonError::into_inner)
+impl Default for LiveDomains {
+    fn default() -> Self {
+        Self { texts: Texts::new(ENDINGS), shared: Arc::default() }
     }
 }
 
 impl Shared {
-    fn replace(&self, at: usize, domain: Arc<Domain>) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.get_mut(at) {
-            file.domain = domain;
+    fn follow(&self, mut last: MutexGuard<'_, Last>, found: Found) -> Result<(), PoliciesError> {
+        let read = Set::read(&found).and_then(|set| last.must_keep(&set).map(|()| set));
+        let told = match read {
+            Ok(set) => {
+                let told =
+                    format!("policies reloaded: {}", in_words(&set.changes_since(&last.set)));
+                self.put_in_force(&mut last, found, set);
+                tracing::info!("{told}");
+                Ok(told)
+            }
+            Err(problems) => {
+                last.found = found;
+                last.is_in_force = false;
+                tracing::error!("policies not reloaded:\n{problems}");
+                Err(problems)
+            }
+        };
+        // A listener may read the files again.
+        drop(last);
+        match &told {
+            Ok(told) => self.tell(told),
+            Err(problems) => self.tell(&format!("policies not reloaded:\n{problems}")),
         }
-        drop(files);
-        self.publish();
+        told.map(drop)
     }
 
-    /// Puts the domains of all files in force.
-    fn publish(&self) {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut domains = Domains::new();
-        for file in files.iter() {
-            domains.add(Arc::clone(&file.domain));
-        }
-        self.in_force.store(Arc::new(domains));
+    fn put_in_force(&self, last: &mut Last, found: Found, set: Set) {
+        set.warn();
+        self.in_force.store(Arc::new(set.domains()));
+        last.found = found;
+        last.is_in_force = true;
+        last.set = set;
+    }
+
+    fn tell(&self, what: &str) {
+        // A listener may add a listener.
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner).clone();
+        listeners.iter().for_each(|listener| listener(what));
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn take(read: &Read) -> Option<Arc<Domain>> {
-    read.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn in_words(changes: &[String]) -> String {
+    if changes.is_empty() { "nothing changed".to_owned() } else { changes.join("; ") }
 }
 
-/// Reads a domain into `read`. `is_taken` tells whether another file has the domain.
-fn format(read: Read, is_taken: impl Fn(&str) -> bool + Send + Sync + 'static) -> Format {
-    let reader = move |text: &str| -> Result<(Document, Vec<Diagnostic>), PolicyError> {
-        let (domain, warnings) = Domain::read(text)?;
-        let start = SourceLocation { line: 1, column: 1 };
-        if is_taken(domain.name()) {
-            let what = format!(
-                "another file has the domain `{}` already: give each file a domain of its own",
-                domain.name()
-            );
-            return Err(Diagnostic::new("domain", what).at(Some(start)).into());
+impl Last {
+    fn must_keep(&self, set: &Set) -> Result<(), PoliciesError> {
+        let Some(check) = &self.check else { return Ok(()) };
+        set.check(check)
+    }
+}
+
+impl Follower for Shared {
+    fn knows(&self, found: &Found) -> bool {
+        self.last().found == *found
+    }
+
+    fn changed(&self, found: Found) {
+        let last = self.last();
+        // A signal may have been quicker.
+        if last.found != found {
+            // Problems are reported as events.
+            let _ = self.follow(last, found);
         }
-        let document = domain.document();
-        *read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(domain));
-        Ok((document, warnings))
-    };
-    Format::new(
-        reader,
-        "no descriptor has a `rate_limit`: say `descriptors: []` if there are to be no limits",
-    )
+    }
+
+    fn unwatched(&self, reason: &str) {
+        tracing::warn!("policies not watched: {reason}");
+        self.tell(&format!("policies not watched: {reason}"));
+    }
 }
 
 impl fmt::Debug for LiveDomains {

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::io;
 use std::path::Path;
 
 use sluicegate_config::{PolicyError, WatchError};
@@ -31,23 +30,31 @@ impl PoliciesError {
         Self::of(format!("{path}: there is a file with rules already: put all rules into one file"))
     }
 
-    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
-        Self::of(format!("{}: {error}", path.display()))
+    pub(super) fn second_capacity(path: &Path) -> Self {
+        let path = path.display();
+        Self::of(format!(
+            "{path}: there is a file of capacity already: put all capacities into one file"
+        ))
     }
 
-    pub(super) fn empty(path: &Path) -> Self {
-        let path = path.display();
-        Self::of(format!("{path}: the directory has no file that ends in .yaml or .yml"))
+    pub(super) fn unreadable(path: &Path, why: &str) -> Self {
+        Self::of(format!("{}: {why}", path.display()))
     }
 
     pub(super) fn unwatched(error: WatchError) -> Self {
         Self::of(error.to_string())
     }
 
-    /// All of these together; fine if there are none.
-    pub(super) fn all(errors: impl Iterator<Item = PolicyError>) -> Result<(), Self> {
-        let lines: Vec<_> = errors.map(|error| error.to_string()).collect();
-        if lines.is_empty() { Ok(()) } else { Err(Self::of(lines.join("\n"))) }
+    /// All of these.
+    pub(super) fn all(errors: impl IntoIterator<Item = PolicyError>) -> Self {
+        let lines: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
+        Self::of(lines.join("\n"))
+    }
+
+    /// All of these.
+    pub(super) fn together(errors: &[Self]) -> Self {
+        let lines: Vec<_> = errors.iter().map(|error| error.lines.as_str()).collect();
+        Self::of(lines.join("\n"))
     }
 }
 

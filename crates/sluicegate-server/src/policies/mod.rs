@@ -1,8 +1,10 @@
 //! The files that a service answers by.
 
+mod capacity;
 mod describe;
 mod domains;
 mod error;
+mod pending;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,17 +15,21 @@ use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 use sluicegate_envoy::service::Domains;
 
+pub(crate) use self::capacity::LiveCapacities;
 use self::domains::LiveDomains;
 pub use self::error::PoliciesError;
+pub(crate) use self::pending::Pending;
 
 /// The policies of a service, which change while it runs. Clones share them.
 ///
-/// There are two kinds. Files of [Envoy's rate limit service](Self::envoy) decide about descriptors. A file in
-/// sluicegate's own [format](Self::rules) decides about requests.
+/// There are three kinds. Files of [Envoy's rate limit service](Self::envoy) decide about descriptors. A file in
+/// sluicegate's own [format](Self::rules) decides about requests. A file of [capacity](Self::capacity) says what
+/// clients share.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     domains: LiveDomains,
     rules: Option<Live>,
+    capacity: Option<LiveCapacities>,
 }
 
 impl Policies {
@@ -32,15 +38,14 @@ impl Policies {
         Self::default()
     }
 
-    /// Adds a file of Envoy's rate limit service, or every `.yaml` and `.yml` file of a directory.
+    /// Adds a file of Envoy's rate limit service, or every `.yaml` and `.yml` file of a directory whose name does not begin
+    /// with a dot. All these files are one set: a reload puts all of them in force, or none.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with a file, or a domain that two files have.
-    pub fn envoy(self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
-        for file in Self::files(path)? {
-            self.domains.open(&file)?;
-        }
+    pub fn envoy(mut self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
+        self.domains.open(path.as_ref())?;
         Ok(self)
     }
 
@@ -51,7 +56,7 @@ impl Policies {
     ///
     /// If the directory cannot be read, or has no file that ends in `.yaml` or `.yml`.
     pub fn files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, PoliciesError> {
-        files(path.as_ref())
+        domains::files(path.as_ref())
     }
 
     /// Adds the rules of a file in TOML or JSON.
@@ -67,39 +72,53 @@ impl Policies {
         Ok(self)
     }
 
-    /// Reads every file again. A file that is not valid leaves its policies as they are.
+    /// Adds a file of capacity that clients share, in TOML: see
+    /// [`Capacities::read`](crate::capacity::Capacities::read).
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the file, or that there is one already.
+    pub fn capacity(mut self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
+        if self.capacity.is_some() {
+            return Err(PoliciesError::second_capacity(path.as_ref()));
+        }
+        self.capacity = Some(LiveCapacities::open(path.as_ref())?);
+        Ok(self)
+    }
+
+    /// Reads every file again, and looks for new files in directories. Rules that are not valid leave the rules as they are,
+    /// and so does a file of capacity.
+    /// A file of Envoy's service that is not valid leaves all of these files as they are.
     ///
     /// # Errors
     ///
     /// What is wrong with the files.
     pub fn reload(&self) -> Result<(), PoliciesError> {
-        let rules = self.rules.as_ref().map(Live::reload);
-        let files = self.domains.each(Live::reload);
-        let failed = rules.into_iter().chain(files).filter_map(Result::err);
-        PoliciesError::all(failed)
+        let own = self.own().map(|live| live.reload().map(drop).map_err(PoliciesError::from));
+        let wrong: Vec<_> = own.chain([self.domains.reload()]).filter_map(Result::err).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(PoliciesError::together(&wrong)) }
     }
 
-    /// Reads a file again when it changes, until the returned value is dropped.
+    /// Reads a file again when it changes, and all of a directory when a file in it changes, appears or is gone, until the
+    /// returned value is dropped.
     ///
     /// # Errors
     ///
     /// If the system cannot watch the directory of a file.
     pub fn watch(&self) -> Result<Watching, PoliciesError> {
-        let rules = self.rules.as_ref().map(Live::watch);
-        let files = self.domains.each(Live::watch);
-        let watching = rules.into_iter().chain(files).collect::<Result<_, _>>();
-        watching.map(Watching).map_err(PoliciesError::unwatched)
+        let own = self.own().map(Live::watch).collect::<Result<Vec<_>, _>>();
+        let own = own.map_err(PoliciesError::unwatched)?;
+        Ok(Watching(own.into_iter().chain(self.domains.watch()?).collect()))
     }
 
     /// Calls `each` with what happens to the files from now on, as one line.
     pub fn on_event(&self, each: impl Fn(&str) + Send + Sync + 'static) {
-        let each = Arc::new(each);
-        let listen = |live: &Live| {
+        let each: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(each);
+        for live in self.own() {
             let each = Arc::clone(&each);
             live.on_event(move |event| each(&event.to_string()));
-        };
-        self.rules.iter().for_each(listen);
-        self.domains.each(listen);
+        }
+        self.domains.on_event(each);
     }
 
     /// Refuses files with a limit that `store` cannot keep, from now on.
@@ -108,12 +127,23 @@ impl Policies {
         S: Store + Clone + Send + Sync + 'static,
     {
         self.rules.iter().try_for_each(|rules| rules.kept_by(store.clone()))?;
-        Ok(())
+        let store = store.clone();
+        self.domains.keep(Box::new(move |limit| store.check(limit)))
     }
 
     /// The domains in force.
     pub(crate) fn domains(&self) -> impl std::ops::Deref<Target = Arc<Domains>> {
         self.domains.in_force()
+    }
+
+    /// The capacities that clients share, if there is a file of them.
+    pub(crate) fn capacities(&self) -> Option<&LiveCapacities> {
+        self.capacity.as_ref()
+    }
+
+    /// The files in sluicegate's own format.
+    fn own(&self) -> impl Iterator<Item = &Live> {
+        self.rules.iter().chain(self.capacity.as_ref().map(LiveCapacities::live))
     }
 
     /// The rules, if there are any.
@@ -122,32 +152,15 @@ impl Policies {
     }
 }
 
-/// Files that are watched: see [`Policies::watch`].
+/// Files that are watched: see [`Policies::watch`] and [`Reload::watch`](crate::Reload::watch).
 #[derive(Debug)]
 #[must_use = "dropped, it stops watching"]
 #[expect(dead_code, reason = "held until it is dropped")]
-pub struct Watching(Vec<sluicegate_config::Watching>);
+pub struct Watching(pub(crate) Vec<sluicegate_config::Watching>);
 
 impl KnownLimits for Policies {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         self.rules.iter().for_each(|rules| rules.each_limit(each));
         self.domains().iter().for_each(|domain| domain.each_limit(each));
     }
-}
-
-fn files(path: &Path) -> Result<Vec<PathBuf>, PoliciesError> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let unreadable = |error| PoliciesError::unreadable(path, &error);
-    let mut files = Vec::new();
-    for entry in path.read_dir().map_err(unreadable)? {
-        let file = entry.map_err(unreadable)?.path();
-        let extension = file.extension().unwrap_or_default();
-        if (extension == "yaml" || extension == "yml") && file.is_file() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    if files.is_empty() { Err(PoliciesError::empty(path)) } else { Ok(files) }
 }

@@ -1,4 +1,4 @@
-//! The protocol files of the services, as far as the services use them.
+//! The protocol files of Envoy's rate limit service, as far as the service uses them.
 
 use super::make::Holds::{Many, One};
 use super::make::Kind::{Bool, Bytes, Enum, F64, I32, I64, Message as Of, Text, U32, U64};
@@ -21,7 +21,10 @@ pub(super) const FILES: [File; 7] = [
         name: "google/protobuf/wrappers.proto",
         package: "google.protobuf",
         imports: &[],
-        messages: &[message("UInt64Value", &[("value", 1, One(U64))])],
+        messages: &[
+            message("UInt64Value", &[("value", 1, One(U64))]),
+            message("UInt32Value", &[("value", 1, One(U32))]),
+        ],
         enums: &[],
         service: None,
     },
@@ -83,10 +86,17 @@ pub(super) const FILES: [File; 7] = [
         name: "envoy/config/core/v3/base.proto",
         package: "envoy.config.core.v3",
         imports: &[],
-        messages: &[message(
-            "HeaderValue",
-            &[("key", 1, One(Text)), ("value", 2, One(Text)), ("raw_value", 3, One(Bytes))],
-        )],
+        messages: &[
+            message(
+                "HeaderValue",
+                &[("key", 1, One(Text)), ("value", 2, One(Text)), ("raw_value", 3, One(Bytes))],
+            ),
+            message("HeaderMap", &[("headers", 1, Many(Of(".envoy.config.core.v3.HeaderValue")))]),
+            message(
+                "HeaderValueOption",
+                &[("header", 1, One(Of(".envoy.config.core.v3.HeaderValue")))],
+            ),
+        ],
         enums: &[],
         service: None,
     },

@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::LimitStatus;
-use sluicegate_core::store::{OnStoreError, Store};
-use sluicegate_envoy::service::{Answer, Domains, Judgement, Plan, Question, Request, Status};
+use sluicegate_core::store::{self, BoxStoreFuture, OnStoreError, Store, StoreError};
+use sluicegate_envoy::service::{
+    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
+};
 
 use super::failure::Failure;
 use super::rules;
@@ -23,6 +25,7 @@ pub async fn answer(
     request: &Request<'_>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {
+    let begun = service.board().latency().begin();
     let policies = service.policies();
     let domains = policies.domains();
     let answered = match service.rules() {
@@ -39,6 +42,7 @@ pub async fn answer(
         answered => answered,
     };
     service.rls_counters().count(&answered);
+    service.board().latency().end(begun);
     answered
 }
 
@@ -48,35 +52,110 @@ async fn by_domains(
     request: &Request<'_>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {
-    let plan = Plan::new(domains, request, service.envoy_settings())?;
-    decide(service, &plan, deadline).await.map_err(Failure::Undecided)
+    // What few requests need, and what only a store elsewhere needs, is boxed.
+    match at_once(service, domains, request)? {
+        AtOnce::Decided(answer, reports) if reports.is_empty() => Ok(answer),
+        AtOnce::Decided(answer, reports) => {
+            Ok(Box::pin(counted(service, answer, reports, deadline)).await)
+        }
+        AtOnce::Undecided(undecided) => Err(undecided.into()),
+        AtOnce::Asked(asked) => Box::pin(later(service, domains, request, asked, deadline)).await,
+    }
 }
 
-async fn decide(
+/// How far a request is decided without waiting.
+#[expect(clippy::large_enum_variant, reason = "nearly every request has the large one")]
+enum AtOnce {
+    /// The answer, and what to count besides.
+    Decided(Answer, Vec<Charge>),
+    Undecided(Undecided),
+    /// What the store says about the charge takes time, or something is given back before it is asked.
+    Asked(Option<BoxStoreFuture>),
+}
+
+/// Decides if the store answers at once. Plans and charges are large, and in a function that does not wait they are not
+/// a part of the future, which is moved.
+#[inline(never)]
+fn at_once(
+    service: &Service,
+    domains: &Domains,
+    request: &Request<'_>,
+) -> Result<AtOnce, BadRequest> {
+    let plan = Plan::new(domains, request, service.envoy_settings())?;
+    if plan.credits().next().is_some() {
+        return Ok(AtOnce::Asked(None));
+    }
+    let outcome = match ask(service, &plan) {
+        store::Answer::Now(outcome) => outcome,
+        store::Answer::Later(future) => return Ok(AtOnce::Asked(Some(future))),
+    };
+    Ok(match decided(service, &plan, outcome, &[]) {
+        Ok((answer, reports)) => AtOnce::Decided(answer, reports),
+        Err(undecided) => AtOnce::Undecided(undecided),
+    })
+}
+
+fn ask(service: &Service, plan: &Plan<'_>) -> store::Answer<BoxStoreFuture> {
+    match plan.question() {
+        Question::Nothing => store::Answer::Now(Ok(Outcome::free())),
+        Question::Peek => service.store().peek(plan.charge()),
+        Question::Take => service.store().take(plan.charge()),
+    }
+}
+
+/// Decides when the store has answered.
+async fn later(
+    service: &Service,
+    domains: &Domains,
+    request: &Request<'_>,
+    asked: Option<BoxStoreFuture>,
+    deadline: Duration,
+) -> Result<Answer, Failure> {
+    // The plan that was asked about: the domains are the same.
+    let plan = Plan::new(domains, request, service.envoy_settings())?;
+    // First, so that what is given back is there for the request itself.
+    let given = give_back(service, &plan, deadline).await;
+    let asked = asked.map_or_else(|| ask(service, &plan), store::Answer::Later);
+    let outcome = service.in_time(asked, deadline).await;
+    let (answer, reports) = decided(service, &plan, outcome, &given)?;
+    Ok(counted(service, answer, reports, deadline).await)
+}
+
+/// The answer, and what to count besides, once the store has answered about the charge of the plan.
+fn decided(
     service: &Service,
     plan: &Plan<'_>,
-    deadline: Duration,
-) -> Result<Answer, Undecided> {
+    outcome: Result<Outcome, StoreError>,
+    given: &[Option<LimitStatus>],
+) -> Result<(Answer, Vec<Charge>), Undecided> {
     let charge = plan.charge();
     let decision = match plan.question() {
-        Question::Nothing => Outcome::free().decision(charge),
-        Question::Peek => service.peek(charge, deadline).await?,
-        Question::Take => service.take(charge, deadline).await?,
+        Question::Take => service.observer().decided(service.clock(), outcome, charge),
+        Question::Peek | Question::Nothing => outcome.map(|outcome| outcome.decision(charge)),
     };
-    let given = match plan.credits().next() {
-        None => Vec::new(),
-        Some(_) => Box::pin(give_back(service, plan, deadline)).await,
-    };
+    let now = service.clock().now();
     let Judgement { answer, give_back, reports } =
-        plan.judge(decision, &given, service.clock().now());
-    let debits: Vec<_> = charge.debits().zip(answer.decision.statuses()).collect();
-    for (debit, status) in give_back.into_iter().filter_map(|at| debits.get(at)) {
-        service.store().settle(debit, &status.receipt, 0);
+        plan.judge(decision.map_err(Undecided)?, given, now);
+    if !give_back.is_empty() {
+        let debits: Vec<_> = charge.debits().zip(answer.decision.statuses()).collect();
+        for (debit, status) in give_back.into_iter().filter_map(|at| debits.get(at)) {
+            service.store().settle(debit, &status.receipt, 0);
+        }
     }
+    Ok((answer, reports))
+}
+
+/// The answer, once the reports are counted.
+async fn counted(
+    service: &Service,
+    answer: Answer,
+    reports: Vec<Charge>,
+    deadline: Duration,
+) -> Answer {
     for report in reports {
-        Box::pin(count(service, report, deadline)).await;
+        count(service, report, deadline).await;
     }
-    Ok(answer)
+    answer
 }
 
 /// Gives the credits of a request back. Returns the status of each afterwards.

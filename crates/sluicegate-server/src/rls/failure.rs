@@ -30,3 +30,9 @@ impl From<BadRequest> for Failure {
         Self::Bad(bad)
     }
 }
+
+impl From<Undecided> for Failure {
+    fn from(undecided: Undecided) -> Self {
+        Self::Undecided(undecided)
+    }
+}

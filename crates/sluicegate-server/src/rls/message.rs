@@ -2,40 +2,34 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::RateLimitOverride;
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit, rate_limit,
 };
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
 use envoy_types::pb::google::protobuf;
 use sluicegate_envoy::service::{Answer, Descriptor, Hits, Request, Status, Unit};
 
+use super::wire::{Message, MessageDescriptor};
 use super::{fields, metadata};
 use crate::fields::Fields;
 
 /// A message as a request.
-pub(super) fn request(message: &RateLimitRequest) -> Result<Request<'_>, &'static str> {
-    let hits = message.hits_addend;
-    let descriptors = message.descriptors.iter().map(|one| descriptor(one, hits));
-    Ok(Request { domain: &message.domain, descriptors: descriptors.collect::<Result<_, _>>()? })
+pub(super) fn request(message: Message<'_>) -> Result<Request<'_>, &'static str> {
+    let hits = message.hits;
+    let descriptors = message.descriptors.into_iter().map(|one| descriptor(one, hits));
+    Ok(Request { domain: message.domain, descriptors: descriptors.collect::<Result<_, _>>()? })
 }
 
-fn descriptor(message: &RateLimitDescriptor, hits: u32) -> Result<Descriptor<'_>, &'static str> {
-    let own = message.hits_addend.as_ref().map(|hits| hits.value);
-    let entries = message.entries.iter();
-    let limit = message.limit.as_ref().map(brought_along).transpose()?;
-    Ok(Descriptor {
-        entries: entries.map(|entry| (entry.key.as_str(), entry.value.as_str())).collect(),
-        hits: Hits::of(own, message.is_negative_hits, hits),
-        limit,
-    })
+fn descriptor(message: MessageDescriptor<'_>, hits: u32) -> Result<Descriptor<'_>, &'static str> {
+    let limit = message.limit.map(brought_along).transpose()?;
+    let hits = Hits::of(message.hits, message.is_negative, hits);
+    Ok(Descriptor { entries: message.entries, hits, limit })
 }
 
 /// The limit that a request brings along. The protocol has no weeks here.
-fn brought_along(limit: &RateLimitOverride) -> Result<(u32, Unit), &'static str> {
-    let unit = match RateLimitUnit::try_from(limit.unit) {
+fn brought_along((count, unit): (u32, i32)) -> Result<(u32, Unit), &'static str> {
+    let unit = match RateLimitUnit::try_from(unit) {
         Ok(RateLimitUnit::Second) => Unit::Second,
         Ok(RateLimitUnit::Minute) => Unit::Minute,
         Ok(RateLimitUnit::Hour) => Unit::Hour,
@@ -48,7 +42,7 @@ fn brought_along(limit: &RateLimitOverride) -> Result<(u32, Unit), &'static str>
             );
         }
     };
-    Ok((limit.requests_per_unit, unit))
+    Ok((count, unit))
 }
 
 /// An answer as a message.

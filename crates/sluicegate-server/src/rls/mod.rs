@@ -12,12 +12,15 @@ mod message;
 mod metadata;
 mod rules;
 mod timeout;
+mod unary;
+mod wire;
 
 use tonic::service::RoutesBuilder;
 
 pub use self::answer::answer;
 pub(crate) use self::counters::Counters;
 pub use self::failure::Failure;
+pub(crate) use self::unary::{Reply, Unary};
 
 use crate::service::Service;
 

@@ -13,7 +13,7 @@ use sluicegate_envoy::service::{Answer, BadRequest, CurrentLimit, Hits, Request,
 
 use super::failure::Failure;
 use crate::charge::{Rules, charge};
-use crate::request::DescribedRequest;
+use crate::request::{DescribedRequest, address};
 use crate::reserved::release;
 use crate::service::Service;
 use crate::undecided::Undecided;
@@ -77,7 +77,7 @@ fn described(request: &Request<'_>) -> DescribedRequest {
     let entries = request.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
     for (key, value) in entries {
         match key.to_ascii_lowercase().as_str() {
-            "remote_address" => described.peer = value.parse().ok(),
+            "remote_address" => described.peer = address(value),
             "method" | ":method" => described.method = (*value).to_owned(),
             "path" | ":path" => {
                 let (path, query) = value.split_once('?').unzip();
@@ -119,7 +119,7 @@ fn status(tightest: Option<&LimitStatus>) -> Status {
     }
 }
 
-/// The limit, if it is so many requests in a unit that the protocol has.
+/// The limit, if it is a number of requests in one of the units of the protocol.
 fn current(status: &LimitStatus) -> Option<CurrentLimit> {
     let unit = Unit::of(status.limit.period()?)?;
     let count = u32::try_from(status.limit.count()).ok()?;

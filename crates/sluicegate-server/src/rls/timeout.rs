@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use tonic::Request;
+use axum::http::HeaderMap;
 
 /// How long a decision may take so that the caller still gets it: three quarters of the time that it waits, by the
 /// `grpc-timeout` of the call.
-pub(super) fn of<T>(call: &Request<T>) -> Option<Duration> {
-    let waits = parse(call.metadata().get("grpc-timeout")?.to_str().ok()?)?;
+pub(super) fn of(call: &HeaderMap) -> Option<Duration> {
+    let waits = parse(call.get("grpc-timeout")?.to_str().ok()?)?;
     Some(waits / 4 * 3)
 }
 

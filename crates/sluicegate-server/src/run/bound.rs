@@ -1,6 +1,5 @@
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -8,16 +7,21 @@ use tokio::task::JoinSet;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::connection::Certificate;
+use super::connection::{Certificate, Connections};
 use super::error::ServerError;
 use super::listener::Listener;
+use super::renewed::Renewed;
 use super::tls::Tls;
 use crate::admin::metrics::Metrics;
+use crate::policies::Watching;
 use crate::rooms;
 use crate::service::Service;
 
 /// How often measurements are moved into histograms.
-const TIDY: Duration = Duration::from_secs(5);
+const TIDY: u64 = 5;
+
+/// How often counters are read for the dashboard.
+const READ: Duration = Duration::from_secs(1);
 
 /// A server whose ports are open.
 #[must_use = "`run` serves"]
@@ -26,7 +30,7 @@ pub struct Bound(Parts);
 pub(super) struct Parts {
     pub(super) service: Service,
     pub(super) health: HealthReporter,
-    pub(super) listeners: Vec<Listener>,
+    pub(super) listeners: Vec<Listener<Connections>>,
     pub(super) addresses: Addresses,
     pub(super) tls: Option<(Tls, Certificate)>,
     pub(super) metrics: Option<Metrics>,
@@ -58,7 +62,8 @@ impl Bound {
 
     /// Reads policies and certificates again while the server runs.
     pub fn reload(&self) -> Reload {
-        Reload { service: self.0.service.clone(), tls: self.0.tls.clone() }
+        let tls = self.0.tls.as_ref().map(|(tls, in_force)| Renewed::new(tls, in_force));
+        Reload { service: self.0.service.clone(), tls }
     }
 
     /// Serves until `stop` is ready, and then until every request that has come is answered.
@@ -72,20 +77,14 @@ impl Bound {
         for listener in listeners {
             tasks.spawn(listener.serve(watched.clone(), drain));
         }
-        let upkeep = metrics.map(|metrics| {
-            tokio::spawn(async move {
-                loop {
-                    tokio::time::sleep(TIDY).await;
-                    metrics.tidy();
-                }
-            })
-        });
+        let upkeep = metrics.map(|metrics| tokio::spawn(keep_up(metrics, service.clone())));
         stop.await;
-        tracing::info!("stopping");
         service.stop();
         for name in rooms::names(&service).into_iter().chain([""]) {
             health.set_service_status(name, ServingStatus::NotServing).await;
         }
+        // Logged last, so that health has changed by the time that the line is read.
+        tracing::info!("stopping");
         tokio::time::sleep(delay).await;
         // Nobody listens any more if every port has failed.
         let _ = stopping.send(true);
@@ -94,6 +93,16 @@ impl Bound {
             upkeep.abort();
         }
         tracing::info!("stopped");
+    }
+}
+
+async fn keep_up(metrics: Metrics, service: Service) {
+    for second in 0_u64.. {
+        service.board().read(&metrics.render());
+        if second.is_multiple_of(TIDY) {
+            metrics.tidy();
+        }
+        tokio::time::sleep(READ).await;
     }
 }
 
@@ -107,7 +116,7 @@ impl fmt::Debug for Bound {
 #[derive(Clone)]
 pub struct Reload {
     service: Service,
-    tls: Option<(Tls, Certificate)>,
+    tls: Option<Renewed>,
 }
 
 impl Reload {
@@ -118,16 +127,21 @@ impl Reload {
     /// Everything that is wrong with the files.
     pub fn now(&self) -> Result<(), ServerError> {
         let policies = self.service.policies().reload().map_err(|error| error.to_string());
-        let certificate = self.certificate().map_err(|error| error.to_string());
+        let certificate = self.tls.as_ref().map(Renewed::reload).transpose();
+        let certificate = certificate.map(drop).map_err(|error| error.to_string());
         let wrong: Vec<_> = [policies, certificate].into_iter().filter_map(Result::err).collect();
         if wrong.is_empty() { Ok(()) } else { Err(ServerError::new(wrong.join("\n"))) }
     }
 
-    fn certificate(&self) -> Result<(), ServerError> {
-        if let Some((tls, certificate)) = &self.tls {
-            certificate.store(Arc::new(tls.acceptor()?));
-        }
-        Ok(())
+    /// Reads the certificate again when its files change, until the returned value is dropped. What is not valid leaves it as
+    /// it was, and the log says why. [`Policies::watch`](crate::Policies::watch) does the same for policies.
+    ///
+    /// # Errors
+    ///
+    /// If the system cannot watch the directory of a file.
+    pub fn watch(&self) -> Result<Watching, ServerError> {
+        let watching = self.tls.as_ref().map(Renewed::watch).transpose()?;
+        Ok(Watching(watching.into_iter().collect()))
     }
 }
 

@@ -1,29 +1,42 @@
 //! One connection: TLS, then HTTP/1 or HTTP/2.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::body::Body;
-use axum::extract::ConnectInfo;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::Watcher;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use tower_service::Service;
 
-use super::patience::Patience;
+use super::activity::Activity;
+use super::calls::Calls;
+use super::listener::ServeConnection;
+use super::routed::{Routed, Shortcut};
+use super::streams::Streams;
+use super::timed::Timed;
+use crate::service::Service;
 
 /// The certificate in force, which a reload replaces.
-pub(super) type Certificate = Arc<ArcSwap<TlsAcceptor>>;
+pub type Certificate = Arc<ArcSwap<TlsAcceptor>>;
 
 /// How long a client may take for its handshake, and for the head of a request.
 const SLOWEST: Duration = Duration::from_secs(10);
+
+/// How long a client may read nothing of an answer that waits for it.
+const READS_NOTHING: Duration = Duration::from_secs(30);
+
+/// How long a connection in HTTP/1 stays open without a request, as in nginx. Load balancers keep idle connections for
+/// 60 seconds by default. The server has to keep them for longer, or a request meets a connection that is just closed.
+pub(super) const IDLE: Duration = Duration::from_secs(75);
+
+/// How long a connection without a call stays open when the server stops, for a request that is on its way.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The most calls under way on one connection. Envoy opens few connections.
 const STREAMS: u32 = 1_024;
@@ -31,32 +44,49 @@ const STREAMS: u32 = 1_024;
 /// The largest head of a request, in bytes.
 const HEAD: u32 = 32 * 1024;
 
+/// How much of a body may come before the call has read it, in bytes.
+const STREAM_WINDOW: u32 = 64 * 1024;
+
+/// How much of all bodies of a connection may come before the calls have read them, in bytes.
+const WINDOW: u32 = 512 * 1024;
+
+/// The most bytes of an answer that wait for the client to read them.
+const UNREAD: usize = 64 * 1024;
+
+/// The largest frame that a client may send, in bytes: the least that the protocol allows.
+const FRAME: u32 = 16 * 1024;
+
+/// The most calls that a client has cancelled before the server has seen them. More are an attack, "rapid reset".
+const CANCELLED: usize = 20;
+
+/// The most calls of one connection that the server has ended because of an error of the client.
+const ERRORS: usize = 256;
+
 /// How often the other end of an idle HTTP/2 connection is asked whether it is there.
 const PING: Duration = Duration::from_secs(30);
+
+/// How long it may take to say so.
+const PONG: Duration = Duration::from_secs(20);
 
 /// What connections of one port have in common.
 #[derive(Clone)]
 pub(super) struct Connections {
-    builder: Builder<TokioExecutor>,
+    service: Service,
     router: Router,
+    shortcut: Option<Shortcut>,
     certificate: Option<Certificate>,
+    builder: Builder<Streams>,
+    idle: Duration,
 }
 
 impl Connections {
-    pub(super) fn new(router: Router, certificate: Option<Certificate>) -> Self {
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(SLOWEST)
-            .max_buf_size(HEAD as usize);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .keep_alive_interval(PING)
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(HEAD);
-        Self { builder, router, certificate }
+    pub(super) fn new(service: Service, router: Router, certificate: Option<Certificate>) -> Self {
+        Self { service, router, shortcut: None, certificate, builder: builder(), idle: IDLE }
+    }
+
+    /// How long a connection in HTTP/1 stays open without a request.
+    pub(super) fn idle_timeout(self, idle: Duration) -> Self {
+        Self { idle, ..self }
     }
 
     /// Takes no connection in HTTP/1: gRPC has none, and its calls wait for a body for as long as the client likes.
@@ -64,8 +94,37 @@ impl Connections {
         Self { builder: self.builder.http2_only(), ..self }
     }
 
-    /// Serves a connection until it ends, or until the server stops and its last answer is sent.
-    pub(super) async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: Watcher) {
+    /// Answers some calls without the routes.
+    pub(super) fn shortcut(self, shortcut: Option<Shortcut>) -> Self {
+        Self { shortcut, ..self }
+    }
+
+    pub(super) async fn speak<S>(self, stream: S, peer: SocketAddr, stopping: watch::Receiver<bool>)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let activity = Activity::new();
+        let stream = Timed::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING);
+        let calls = Calls::new(self.router, self.service, peer);
+        let routed = Routed::new(calls, self.shortcut, Arc::clone(&activity));
+        let connection = self.builder.serve_connection(TokioIo::new(stream), routed);
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => ended,
+            () = last_call(stopping, &activity, self.idle) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%peer, %error, "connection ended");
+        }
+    }
+}
+
+impl ServeConnection for Connections {
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
         // Answers are small and complete: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let Some(certificate) = &self.certificate else {
@@ -78,44 +137,56 @@ impl Connections {
             Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
         }
     }
+}
 
-    async fn speak<S>(self, stream: S, peer: SocketAddr, stopping: Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
-        let service = TowerToHyperService::new(WithPeer { router: self.router, peer });
-        let connection =
-            self.builder.serve_connection(TokioIo::new(Patience::new(stream, SLOWEST)), service);
-        if let Err(error) = stopping.watch(connection.into_owned()).await {
-            tracing::debug!(%peer, %error, "connection ended");
-        }
+/// Ready when a connection is to end, because it is idle or the server stops.
+async fn last_call(stopping: watch::Receiver<bool>, activity: &Activity, idle: Duration) {
+    tokio::select! {
+        () = stops(stopping, activity) => {}
+        () = is_idle(activity, idle) => {}
     }
 }
 
-/// The routes, with the peer in the extensions of each request.
-#[derive(Clone)]
-struct WithPeer {
-    router: Router,
-    peer: SocketAddr,
+/// Ready when a connection of a server that stops is to end. HTTP/2 has a message for that, after which every call that
+/// the client has sent is answered. In HTTP/1 a connection just closes, so one without a request waits for a moment:
+/// what is on its way is answered, and the answer says that it is the last.
+async fn stops(mut stopping: watch::Receiver<bool>, activity: &Activity) {
+    // An error: the server is gone.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+    if !activity.is_http_2() {
+        tokio::time::sleep(LINGER).await;
+    }
 }
 
-impl<B> Service<axum::http::Request<B>> for WithPeer
-where
-    B: axum::body::HttpBody<Data = axum::body::Bytes, Error: Into<axum::BoxError>> + Send + 'static,
-{
-    type Response = axum::http::Response<Body>;
-    type Error = std::convert::Infallible;
-    type Future = <Router as Service<axum::http::Request<B>>>::Future;
-
-    fn poll_ready(
-        &mut self,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Result<(), Self::Error>> {
-        <Router as Service<axum::http::Request<B>>>::poll_ready(&mut self.router, cx)
+/// Ready when a connection in HTTP/1 has been idle for too long. One in HTTP/2 may be idle for as long as its client
+/// answers pings: gRPC clients keep one connection for hours, and a new one costs a handshake within the time that they
+/// wait for a decision.
+async fn is_idle(activity: &Activity, time: Duration) {
+    activity.idle(time).await;
+    if activity.is_http_2() {
+        std::future::pending::<()>().await;
     }
+}
 
-    fn call(&mut self, mut request: axum::http::Request<B>) -> Self::Future {
-        request.extensions_mut().insert(ConnectInfo(self.peer));
-        self.router.call(request)
-    }
+fn builder() -> Builder<Streams> {
+    let mut builder = Builder::new(Streams);
+    builder
+        .http1()
+        // It also runs while a connection is idle: see `Timed`.
+        .header_read_timeout(None)
+        .max_buf_size(HEAD as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PONG)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD)
+        .max_frame_size(FRAME)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(UNREAD)
+        .max_pending_accept_reset_streams(CANCELLED)
+        .max_local_error_reset_streams(ERRORS);
+    builder
 }

@@ -12,7 +12,8 @@ pub struct ServerError {
 }
 
 impl ServerError {
-    pub(super) fn new(what: impl Into<String>) -> Self {
+    /// A reason, as a sentence.
+    pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), source: None }
     }
 

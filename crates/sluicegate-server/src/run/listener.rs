@@ -1,33 +1,65 @@
 //! Accepts connections, a bounded number at a time.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::connection::Connections;
+use super::error::ServerError;
 
 /// How long to pause when the system has no more descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// One port.
-pub(super) struct Listener {
-    pub(super) listener: TcpListener,
-    pub(super) connections: Connections,
-    /// The most connections at a time. Others wait to be accepted.
-    pub(super) most: usize,
+/// What a port does with a connection.
+pub trait ServeConnection: Clone + Send + 'static {
+    /// Serves a connection until it ends. Once `stopping` is true, it ends after its last answer.
+    fn serve(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        stopping: watch::Receiver<bool>,
+    ) -> impl Future<Output = ()> + Send;
 }
 
-impl Listener {
+/// One port, which is open.
+#[derive(Debug)]
+pub struct Listener<C> {
+    listener: TcpListener,
+    address: SocketAddr,
+    connections: C,
+    most: usize,
+}
+
+impl<C: ServeConnection> Listener<C> {
+    /// Opens a port, which is called `name` in errors, for `most` connections at a time. Others wait to be accepted.
+    ///
+    /// # Errors
+    ///
+    /// If the port cannot be opened.
+    pub async fn bind(
+        name: &str,
+        address: SocketAddr,
+        connections: C,
+        most: usize,
+    ) -> Result<Self, ServerError> {
+        let failed = |error| ServerError::bind(name, address, error);
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, connections, most })
+    }
+
+    /// Where the port is open. A port 0 has become a free one.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Serves until `stopping` is true, and then until every request is answered, for at most `drain`.
-    pub(super) async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
-        let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(self.most));
+    pub async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
+        let places = Arc::new(Semaphore::new(self.most.min(Semaphore::MAX_PERMITS)));
         let mut tasks = JoinSet::new();
         loop {
             let place = Arc::clone(&places).acquire_owned();
@@ -35,20 +67,56 @@ impl Listener {
                 let place = place.await;
                 (accept(&self.listener).await, place)
             };
-            let ((stream, peer), place) = tokio::select! {
+            let (accepted, place) = tokio::select! {
                 next = next => next,
                 _ = stopping.wait_for(|stopping| *stopping) => break,
             };
-            let served = self.connections.clone().serve(stream, peer, graceful.watcher());
-            tasks.spawn(async move {
-                served.await;
-                drop(place);
-            });
+            spawn(&mut tasks, &self.connections, accepted, place.ok(), &stopping);
             while tasks.try_join_next().is_some() {}
         }
-        drop(self.listener);
-        if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
+        let Self { listener, connections, .. } = self;
+        // tokio only accepts what it has been told of by the system, so it is asked without tokio.
+        if let Ok(listener) = listener.into_std() {
+            while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+                let Some(waiting) = accept_waiting(&listener) else { break };
+                spawn(&mut tasks, &connections, waiting, Some(place), &stopping);
+            }
+        }
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(drain, ended).await.is_err() {
             tracing::warn!(connections = tasks.len(), "stopped before every request was answered");
+        }
+    }
+}
+
+/// Serves a connection, which has this place until it ends.
+fn spawn<C: ServeConnection>(
+    tasks: &mut JoinSet<()>,
+    connections: &C,
+    (stream, peer): (TcpStream, SocketAddr),
+    place: Option<OwnedSemaphorePermit>,
+    stopping: &watch::Receiver<bool>,
+) {
+    let served = connections.clone().serve(stream, peer, stopping.clone());
+    tasks.spawn(async move {
+        served.await;
+        drop(place);
+    });
+}
+
+/// A connection that the system has let in already, if there is one. Closing the port would reset it.
+fn accept_waiting(listener: &StdListener) -> Option<(TcpStream, SocketAddr)> {
+    loop {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                let stream =
+                    stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                if let Ok(stream) = stream {
+                    return Some((stream, peer));
+                }
+            }
+            Err(error) if is_about_the_client(&error) => {}
+            Err(_) => return None,
         }
     }
 }
@@ -70,4 +138,39 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 fn is_about_the_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Greets, and closes.
+    #[derive(Clone)]
+    struct Greet;
+
+    impl ServeConnection for Greet {
+        async fn serve(self, mut stream: TcpStream, _: SocketAddr, _: watch::Receiver<bool>) {
+            let _ = stream.write_all(b"hello").await;
+        }
+    }
+
+    #[tokio::test]
+    async fn connections_that_the_system_has_let_in_are_served_when_the_server_stops() {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let listener = Listener::bind("test", any, Greet, 1_000).await.expect("a port");
+        let mut waiting = Vec::new();
+        for _ in 0..100 {
+            waiting.push(TcpStream::connect(listener.address()).await.expect("a connection"));
+        }
+        // It stops before it has accepted any of them.
+        let (_stop, stopping) = watch::channel(true);
+        listener.serve(stopping, Duration::from_secs(60)).await;
+        for mut client in waiting {
+            let mut greeting = String::new();
+            client.read_to_string(&mut greeting).await.expect("no reset");
+            assert_eq!(greeting, "hello");
+        }
+    }
 }

@@ -1,14 +1,25 @@
 //! Opens the ports, serves, and stops without losing a request.
 
+mod activity;
 mod bound;
+mod calls;
 mod connection;
 mod error;
 mod listener;
-mod patience;
+mod renewed;
+mod routed;
 mod server;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod timed;
 mod tls;
 
+pub use self::activity::{Activity, InFlight, Tracked};
 pub use self::bound::{Addresses, Bound, Reload};
+pub use self::connection::Certificate;
 pub use self::error::ServerError;
-pub use self::server::Server;
-pub use self::tls::Tls;
+pub use self::listener::{Listener, ServeConnection};
+pub use self::server::{Server, check_admin};
+pub use self::timed::Timed;
+pub use self::tls::{Tls, read_authorities, read_identity};

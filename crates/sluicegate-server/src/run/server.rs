@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use tokio::net::TcpListener;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::bound::{Addresses, Bound, Parts};
-use super::connection::{Certificate, Connections};
+use super::connection::{Certificate, Connections, IDLE};
 use super::error::ServerError;
 use super::listener::Listener;
+use super::routed::Shortcut;
 use super::tls::Tls;
 use crate::admin::metrics::Metrics;
 use crate::admin::{Token, guarded};
+use crate::auth::Forward;
+use crate::rls::Unary;
 use crate::service::Service;
 use crate::{reflection, rooms};
 
@@ -36,6 +38,7 @@ pub struct Server {
     metrics: Option<Metrics>,
     tls: Option<Tls>,
     connections: usize,
+    idle: Duration,
     delay: Duration,
     drain: Duration,
 }
@@ -52,6 +55,7 @@ impl Server {
             metrics: None,
             tls: None,
             connections: CONNECTIONS,
+            idle: IDLE,
             delay: Duration::ZERO,
             drain: DRAIN,
         }
@@ -69,7 +73,7 @@ impl Server {
         self
     }
 
-    /// Serves metrics and the policies in force here, without TLS.
+    /// Serves the dashboard, metrics and the policies in force here, without TLS.
     pub fn admin(mut self, address: SocketAddr) -> Self {
         self.admin = Some(address);
         self
@@ -99,6 +103,14 @@ impl Server {
         self
     }
 
+    /// How long a connection in HTTP/1 stays open without a request; the default is 75 seconds. Let it be longer than
+    /// the time for which load balancers keep idle connections. Otherwise they send requests on connections that the server
+    /// is just closing. Connections in HTTP/2 stay open for as long as the client answers pings.
+    pub fn idle_timeout(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
     /// How long to go on as before once it is asked to stop, while health says that it is not ready. Give load
     /// balancers as long as they need to notice. The default is no time.
     pub fn drain_delay(mut self, delay: Duration) -> Self {
@@ -116,18 +128,18 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If there is no port, a port cannot be opened, a certificate cannot be read, no connection is allowed, or the admin port is open
+    /// If there is no port, a port cannot be opened, a certificate cannot be read, the number of connections or the idle
+    /// timeout is 0, or the admin port is open
     /// to the world without a token.
     pub async fn bind(self) -> Result<Bound, ServerError> {
         if self.connections == 0 {
             return Err(ServerError::new("0 connections: expected at least 1"));
         }
-        let open = self.admin.filter(|address| !address.ip().is_loopback());
-        if let (Some(address), None) = (open, &self.token) {
-            return Err(ServerError::new(format!(
-                "the admin port at {address} is open to others: expected a loopback address such as 127.0.0.1, or a \
-                 token"
-            )));
+        if self.idle.is_zero() {
+            return Err(ServerError::new("an idle timeout of 0: expected at least 1 ms"));
+        }
+        if let Some(address) = self.admin {
+            check_admin(address, self.token.as_ref())?;
         }
         if self.grpc.or(self.http).or(self.admin).is_none() {
             return Err(ServerError::new("every port is off: expected at least one"));
@@ -136,30 +148,34 @@ impl Server {
         let certificate: Option<Certificate> =
             certificate.map(|acceptor| Arc::new(ArcSwap::from_pointee(acceptor)));
         let (health, grpc) = grpc(&self.service)?;
-        let admin = rooms::admin(&self.service, self.metrics.as_ref());
+        let admin = guarded(rooms::admin(&self.service, self.metrics.as_ref()), self.token);
+        let (http, plain) = rooms::http(&self.service);
         let ports = [
             ("gRPC", self.grpc, grpc, certificate.as_ref()),
-            ("HTTP", self.http, rooms::http(&self.service), certificate.as_ref()),
-            ("admin", self.admin, guarded(admin, self.token), None),
+            ("HTTP", self.http, http, certificate.as_ref()),
+            ("admin", self.admin, admin, None),
         ];
         let mut listeners = Vec::new();
         let mut addresses = Addresses::default();
         for (name, address, routes, certificate) in ports {
             let Some(address) = address else { continue };
-            let opened = TcpListener::bind(address).await;
-            let listener = opened.map_err(|error| ServerError::bind(name, address, error))?;
-            let opened = listener.local_addr();
-            let opened = opened.map_err(|error| ServerError::bind(name, address, error))?;
-            match name {
-                "gRPC" => addresses.grpc = Some(opened),
-                "HTTP" => addresses.http = Some(opened),
-                _ => addresses.admin = Some(opened),
-            }
-            let mut connections = Connections::new(routes, certificate.cloned());
+            let mut connections =
+                Connections::new(self.service.clone(), routes, certificate.cloned())
+                    .idle_timeout(self.idle);
             if name == "gRPC" {
-                connections = connections.http2_only();
+                let unary = Shortcut::Unary(Unary::new(&self.service));
+                connections = connections.http2_only().shortcut(Some(unary));
+            } else if name == "HTTP" {
+                let forward = Forward::new(&self.service);
+                connections = connections.shortcut(Some(Shortcut::Http(forward, plain.clone())));
             }
-            listeners.push(Listener { listener, connections, most: self.connections });
+            let listener = Listener::bind(name, address, connections, self.connections).await?;
+            match name {
+                "gRPC" => addresses.grpc = Some(listener.address()),
+                "HTTP" => addresses.http = Some(listener.address()),
+                _ => addresses.admin = Some(listener.address()),
+            }
+            listeners.push(listener);
         }
         Ok(Bound::new(Parts {
             service: self.service,
@@ -174,13 +190,27 @@ impl Server {
     }
 }
 
+/// Checks that an admin port is on the loopback address, or has a token.
+///
+/// # Errors
+///
+/// If it is open to others.
+pub fn check_admin(address: SocketAddr, token: Option<&Token>) -> Result<(), ServerError> {
+    if address.ip().is_loopback() || token.is_some() {
+        return Ok(());
+    }
+    Err(ServerError::new(format!(
+        "the admin port at {address} is open to others: expected a loopback address such as 127.0.0.1, or a token"
+    )))
+}
+
 /// The routes of the gRPC port, and how its health is reported.
 fn grpc(service: &Service) -> Result<(HealthReporter, Router), ServerError> {
     let (reporter, health) = health_reporter();
     let mut routes: RoutesBuilder = Routes::builder();
     routes.add_service(health);
     rooms::grpc(service, &mut routes);
-    let described = reflection::add(&mut routes);
+    let described = reflection::add(service, &mut routes);
     described.map_err(|error| ServerError::because("gRPC reflection cannot be set up", error))?;
     Ok((reporter, routes.routes().prepare().into_axum_router()))
 }

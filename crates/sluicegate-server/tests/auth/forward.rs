@@ -7,7 +7,7 @@ use axum::http::{Method, Request};
 use sluicegate_redis::Redis;
 
 use crate::RULES;
-use crate::server::{forwarded, start, start_with};
+use crate::server::{forwarded, start, start_until, start_with};
 
 #[tokio::test]
 async fn a_request_is_let_through_until_its_client_has_spent_its_limit() {
@@ -25,6 +25,24 @@ async fn a_request_is_let_through_until_its_client_has_spent_its_limit() {
     assert_eq!(server.forwarded("/users", "192.0.2.8").await.status, 200);
     server.clock.advance(Duration::from_secs(30));
     assert_eq!(server.forwarded("/users", "192.0.2.7").await.status, 200);
+}
+
+#[tokio::test]
+async fn fields_and_refusals_are_in_the_dialect_of_the_rules() {
+    let rules = format!("{RULES}\n[dialect]\napi = \"openai\"\nrequests = \"api\"\n");
+    let server = start(&rules).await;
+    for left in ["1", "0"] {
+        let answer = server.forwarded("/users", "192.0.2.7").await;
+        assert_eq!(answer.field("x-ratelimit-remaining-requests"), left);
+    }
+    let refused = server.forwarded("/users", "192.0.2.7").await;
+    assert_eq!((refused.status, refused.field("retry-after-ms")), (429, "30000"));
+    assert_eq!(refused.field("content-type"), "application/json");
+    assert!(
+        refused.body.starts_with("{\"error\":{\"message\":\"Rate limit reached"),
+        "{}",
+        refused.body
+    );
 }
 
 #[tokio::test]
@@ -153,5 +171,61 @@ async fn a_service_in_shadow_mode_lets_every_request_through() {
     let server = start_with(RULES, |service| service.shadow(true)).await;
     for _ in 0..4 {
         assert_eq!(server.forwarded("/", "192.0.2.7").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_get_which_takes_a_shortcut_is_answered_like_a_post_which_takes_the_routes() {
+    let server = start(RULES).await;
+    let ask = async |method: Method, path: &str, fields: &[(&str, &str)]| {
+        let mut request = Request::builder().method(method).uri(server.url(path));
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let mut answer = server.send(request.body(Body::empty()).expect("a request")).await;
+        answer.headers.remove("date");
+        answer
+    };
+    let mut invalid = ORIGINAL;
+    invalid[1].1 = "users";
+    let twice = [&ORIGINAL[..], &ORIGINAL[..1]].concat();
+    let spent = forwarded("GET", "/users", "192.0.2.7");
+    for _ in 0..2 {
+        assert_eq!(ask(Method::GET, "/check", &spent).await.status, 200);
+    }
+    for (path, fields, status) in [
+        ("/check", &spent[..], 429),
+        ("/check?a=b", &spent, 429),
+        ("/check/nginx", &ORIGINAL, 403),
+        ("/check/nginx", &invalid, 403),
+        ("/check/nginx", &twice, 400),
+        ("/check/nginx", &[], 400),
+        ("/check", &spent[1..], 400),
+        ("/check/", &spent, 404),
+        ("/check/other", &spent, 404),
+    ] {
+        let answer = ask(Method::GET, path, fields).await;
+        assert_eq!(answer.status, status, "{path} {fields:?}");
+        assert_eq!(answer, ask(Method::POST, path, fields).await, "{path} {fields:?}");
+    }
+    let allowed = async |method| ask(method, "/check", &forwarded("GET", "/", "192.0.2.8")).await;
+    let (get, mut post) = (allowed(Method::GET).await, allowed(Method::POST).await);
+    assert_eq!(get.field("ratelimit"), "\"api\";r=1;t=30");
+    post.headers.insert("ratelimit", get.headers["ratelimit"].clone());
+    assert_eq!(get, post);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_says_that_an_answer_is_the_last_on_its_connection() {
+    let stopping = start_until(RULES, |service| service, std::future::ready(())).await;
+    let going_on = start(RULES).await;
+    for (path, fields) in [
+        ("/check", &forwarded("GET", "/", "192.0.2.7")),
+        ("/check/nginx", &ORIGINAL),
+        ("/check/envoy/users", &forwarded("GET", "/", "192.0.2.8")),
+    ] {
+        let answer = stopping.ask(path, fields).await;
+        assert_eq!((answer.status, answer.field("connection")), (200, "close"), "{path}");
+        assert_eq!(going_on.ask(path, fields).await.field("connection"), "", "{path}");
     }
 }

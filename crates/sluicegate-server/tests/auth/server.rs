@@ -1,5 +1,7 @@
 //! A server on free ports with a file of rules, and what proxies ask it.
 
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response};
 use envoy_types::pb::envoy::service::auth::v3::authorization_client::AuthorizationClient;
@@ -37,6 +39,15 @@ pub(crate) async fn start_with(
     rules: &str,
     set: impl FnOnce(ServiceBuilder) -> ServiceBuilder,
 ) -> Running {
+    start_until(rules, set, std::future::pending()).await
+}
+
+/// A server that goes on for long after it is asked to stop.
+pub(crate) async fn start_until(
+    rules: &str,
+    set: impl FnOnce(ServiceBuilder) -> ServiceBuilder,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Running {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("rules.toml");
     std::fs::write(&file, rules).expect("a file");
@@ -45,11 +56,12 @@ pub(crate) async fn start_with(
     let service = Service::builder(policies).store(Memory::builder().clock(&clock).build());
     let service = set(service).build().expect("a service");
     let any = "127.0.0.1:0".parse().expect("an address");
-    let bound = Server::new(service).grpc(any).http(any).bind().await.expect("free ports");
+    let server = Server::new(service).grpc(any).http(any).drain_delay(Duration::from_secs(600));
+    let bound = server.bind().await.expect("free ports");
     let addresses = bound.addresses();
     let grpc = format!("http://{}", addresses.grpc.expect("a port"));
     let http = addresses.http.expect("a port").to_string();
-    tokio::spawn(bound.run(std::future::pending()));
+    tokio::spawn(bound.run(stop));
     let grpc = AuthorizationClient::connect(grpc).await.expect("a connection");
     Running { grpc, clock, http }
 }

@@ -114,6 +114,13 @@ async fn ipv6_addresses_are_read_in_every_spelling() {
         ("::ffff:192.0.2.7", 200),
         ("192.0.2.7", 200),
         ("192.0.2.7:80", 429),
+        ("fe80::1%eth0", 200),
+        ("[fe80::1%eth1]", 200),
+        ("[fe80::1%2]:443", 429),
+        ("fe80::1%", 400),
+        ("192.0.2.8%eth0", 400),
+        ("[2001:db8::8]443", 400),
+        ("[2001:db8::8]:70000", 400),
     ] {
         assert_eq!(server.forwarded("/", address).await.status, status, "{address}");
     }

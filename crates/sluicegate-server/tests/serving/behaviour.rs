@@ -90,6 +90,23 @@ async fn zero_hits_look_and_negative_hits_give_back() {
 }
 
 #[tokio::test]
+async fn what_a_request_gives_back_is_there_for_the_request_itself() {
+    let mut server = start(&domain(&[limit("user", "minute", 3)])).await;
+    let user = || descriptor(&[("user", "a")]);
+    assert_eq!(statuses(&server.ask(vec![hits(user(), 3)]).await), [(Code::Ok, 0)]);
+    // Whatever the order of the descriptors.
+    for both in [[back(user(), 2), user()], [user(), back(user(), 1)]] {
+        let answer = server.ask(both.to_vec()).await;
+        let left = statuses(&answer)[0].1;
+        assert_eq!(statuses(&answer), [(Code::Ok, left); 2]);
+    }
+    assert_eq!(statuses(&server.ask(vec![hits(user(), 0)]).await), [(Code::Ok, 1)]);
+    // A refused request has given back nevertheless.
+    assert!(is_over(&server.ask(vec![back(user(), 1), hits(user(), 9)]).await));
+    assert!(is_over(&server.ask(vec![hits(user(), 0)]).await));
+}
+
+#[tokio::test]
 async fn a_use_that_is_reported_late_counts_although_it_is_refused() {
     let both = [limit("tokens", "minute", 100), limit("day", "day", 1_000)];
     let mut server = start(&domain(&both)).await;

@@ -97,6 +97,23 @@ async fn connections_beyond_the_bound_wait_for_their_turn() {
 }
 
 #[tokio::test]
+async fn a_bound_that_no_machine_reaches_is_no_bound() {
+    let service = Service::builder(Policies::new()).build().expect("a service");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let server = Server::new(service).http(any).connections(usize::MAX);
+    let bound = server.bind().await.expect("a port");
+    let address = bound.addresses().http.expect("a port");
+    tokio::spawn(bound.run(std::future::pending()));
+
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let get = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(get).await.expect("a request");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
 async fn a_head_that_is_too_long_or_makes_no_sense_is_refused() {
     let server = start(ONE).await;
     let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(100_000));
@@ -140,8 +157,17 @@ async fn the_port_of_grpc_does_not_wait_for_a_body_in_http_1() {
         content-type: application/grpc\r\ncontent-length: 100\r\n\r\n\0";
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(head).await.expect("a request");
-    let closed = tokio::time::timeout(Duration::from_secs(10), async {
+    let closed = tokio::time::timeout(Duration::from_secs(60), async {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     });
     closed.await.expect("the end of the connection");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_its_answers_is_not_waited_for() {
+    let server = start(ONE).await;
+    let mut stream = TcpStream::connect(&server.http).await.expect("a connection");
+    let requests = b"GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1_000);
+    let flood = async { while stream.write_all(&requests).await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(600), flood).await.expect("an end");
 }

@@ -59,40 +59,6 @@ async fn a_server_that_stops_answers_every_call_that_it_has_accepted() {
         call.await.expect("no panic").expect("an answer");
     }
     drop(server.client);
-    let served = tokio::time::timeout(Duration::from_secs(10), server.served).await;
+    let served = tokio::time::timeout(Duration::from_secs(60), server.served).await;
     served.expect("an end").expect("no panic");
-}
-
-#[tokio::test]
-async fn tools_find_the_services_and_their_health() {
-    use tonic_health::pb::HealthCheckRequest;
-    use tonic_health::pb::health_client::HealthClient;
-    use tonic_reflection::pb::v1::ServerReflectionRequest;
-    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
-    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
-
-    const RLS: &str = "envoy.service.ratelimit.v3.RateLimitService";
-
-    let server = start(ONE).await;
-    let channel = tonic::transport::Channel::from_shared(server.grpc.clone()).expect("an address");
-    let channel = channel.connect().await.expect("a connection");
-    for service in [RLS, ""] {
-        let request = HealthCheckRequest { service: service.to_owned() };
-        let health = HealthClient::new(channel.clone()).check(request).await.expect("an answer");
-        assert_eq!(health.get_ref().status, 1, "{service}");
-    }
-    for (question, answer) in [
-        (MessageRequest::ListServices(String::new()), RLS),
-        (MessageRequest::FileContainingSymbol(RLS.to_owned()), "ShouldRateLimit"),
-        (MessageRequest::FileByFilename("google/protobuf/struct.proto".to_owned()), "ListValue"),
-    ] {
-        let request =
-            ServerReflectionRequest { host: String::new(), message_request: Some(question) };
-        let requests = tokio_stream::once(request);
-        let mut client = ServerReflectionClient::new(channel.clone());
-        let answers = client.server_reflection_info(requests).await.expect("a stream");
-        let first = answers.into_inner().message().await.expect("an answer").expect("an answer");
-        let told = prost::Message::encode_to_vec(&first);
-        assert!(String::from_utf8_lossy(&told).contains(answer), "{answer}");
-    }
 }

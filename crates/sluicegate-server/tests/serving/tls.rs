@@ -1,6 +1,7 @@
 //! TLS and mutual TLS.
 
 use std::path::Path;
+use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
@@ -54,9 +55,13 @@ fn write(directory: &Path, (certificate, key): &(String, String)) {
 
 async fn start(certificate: &(String, String), clients: Option<&Authority>) -> Secured {
     let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), certificate);
+    start_in(directory, clients).await
+}
+
+async fn start_in(directory: TempDir, clients: Option<&Authority>) -> Secured {
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("ratelimit.yaml"), ONE).expect("a file");
-    write(directory.path(), certificate);
     let mut tls = Tls::new(at("server.pem"), at("server.key"));
     if let Some(clients) = clients {
         std::fs::write(at("clients.pem"), &clients.pem).expect("a file");
@@ -108,7 +113,7 @@ async fn a_client_trusts_the_certificate_in_force_which_a_reload_replaces() {
     // A file that is no certificate leaves the one in force.
     write(server.directory.path(), &("no certificate".to_owned(), "no key".to_owned()));
     let problem = server.reload.now().expect_err("no certificate").to_string();
-    assert!(problem.contains("server.key"), "{problem}");
+    assert!(problem.contains("server.pem"), "{problem}");
     server.ask(&new, None).await.expect("an answer");
 }
 
@@ -120,8 +125,40 @@ async fn a_certificate_that_cannot_be_read_does_not_keep_policies_from_being_rea
     let policies = server.directory.path().join("ratelimit.yaml");
     std::fs::write(&policies, "domain: [").expect("a file");
     let problem = server.reload.now().expect_err("two files that are not valid").to_string();
-    assert!(problem.contains("server.key"), "{problem}");
+    assert!(problem.contains("server.pem"), "{problem}");
     assert!(problem.contains("ratelimit.yaml:1:"), "{problem}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_certificate_that_kubernetes_replaces_is_in_force_without_a_signal() {
+    use std::os::unix::fs::symlink;
+
+    let (old, new) = (Authority::new(), Authority::new());
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    for (hidden, authority) in [("..old", &old), ("..new", &new)] {
+        std::fs::create_dir(at(hidden)).expect("a directory");
+        write(&at(hidden), &authority.sign("sluicegate.test"));
+    }
+    symlink("..old", at("..data")).expect("a link");
+    for file in ["server.pem", "server.key"] {
+        symlink(format!("..data/{file}"), at(file)).expect("a link");
+    }
+    let server = start_in(directory, None).await;
+    let _watching = server.reload.watch().expect("a directory that can be watched");
+    server.ask(&old, None).await.expect("an answer");
+
+    let at = |name: &str| server.directory.path().join(name);
+    symlink("..new", at("..data_tmp")).expect("a link");
+    std::fs::rename(at("..data_tmp"), at("..data")).expect("another link");
+    let renewed = async {
+        while server.ask(&new, None).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), renewed).await.expect("the new certificate");
+    server.ask(&old, None).await.expect_err("the old certificate is gone");
 }
 
 #[tokio::test]

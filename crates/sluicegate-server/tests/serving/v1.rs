@@ -110,6 +110,54 @@ async fn a_reservation_holds_its_place_until_it_is_settled_by_what_it_cost() {
 }
 
 #[tokio::test]
+async fn requests_and_tokens_are_reserved_and_settled_each_in_their_own_unit() {
+    let server = start_rules(
+        "[[rules]]\nname = \"requests\"\nkey = { claim = \"customer\" }\nlimits = [\"10/minute\"]\n\
+         [[rules]]\nname = \"tokens\"\nkey = { claim = \"customer\" }\nlimits = [\"1000/minute\"]\n\
+         cost = { tokens = \"all\", default = 300 }\nsettle = { tokens = \"uncached\" }\n",
+    )
+    .await;
+    let request =
+        |tokens: Value| json!({ "claims": { "customer": "a" }, "tokens": tokens, "reserve": true });
+    let left = |answer: &Value| {
+        [0, 1].map(|at: usize| answer["limits"][at]["remaining"].as_u64().expect("a number"))
+    };
+    let (status, taken) =
+        ask(&server, "take", request(json!({ "input": 100, "output": 500 }))).await;
+    assert_eq!((status, left(&taken)), (200, [9, 400]));
+    let (status, refused) =
+        ask(&server, "take", request(json!({ "input": 1, "output": 400 }))).await;
+    assert_eq!((status, &refused["limits"][1]["refused"]), (429, &json!(true)));
+
+    let ticket = &taken["ticket"];
+    let used = json!({ "input": 100, "output": 20, "cached": 90 });
+    for unclear in
+        [json!({ "ticket": ticket }), json!({ "ticket": ticket, "spent": 1, "tokens": used })]
+    {
+        assert_eq!(ask(&server, "settle", unclear).await.0, 400);
+    }
+    let settled = ask(&server, "settle", json!({ "ticket": ticket, "tokens": used })).await;
+    assert_eq!(settled, (200, json!({ "done": true })));
+    let (_, now) = ask(&server, "take", request(Value::Null)).await;
+    assert_eq!(left(&now), [8, 1_000 - 30 - 300]);
+}
+
+#[tokio::test]
+async fn a_request_without_tokens_is_told_to_describe_them() {
+    let server = start_rules(
+        "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"1000/minute\"]\ncost = { tokens = \"all\" }\n",
+    )
+    .await;
+    let (status, answer) = ask(&server, "take", json!({})).await;
+    let said = answer["error"].as_str().expect("a sentence");
+    assert_eq!(status, 400, "{said}");
+    assert!(said.contains("`tokens`") && said.contains("`default`"), "{said}");
+    assert!(!said.contains("layer"), "{said}");
+    let described = json!({ "tokens": { "input": 10, "output": 20 } });
+    assert_eq!(ask(&server, "take", described).await.0, 200);
+}
+
+#[tokio::test]
 async fn a_forgotten_reservation_gives_its_place_back_and_keeps_its_charge() {
     let server = start_rules(RULES).await;
     let mut reserved = request();
@@ -203,4 +251,20 @@ async fn a_query_at_the_end_of_the_path_does_not_evade_a_rule() {
     assert_eq!(ask(json!({ "path": "/login?user=b" })).await, 200);
     // Which of the two is meant?
     assert_eq!(ask(json!({ "path": "/login?user=c", "query": "user=d" })).await, 400);
+}
+
+#[tokio::test]
+async fn a_name_that_is_there_twice_is_an_error() {
+    let server = start_rules(RULES).await;
+    for (body, said) in [
+        (r#"{"claims":{"customer":"a","customer":"b"}}"#, "`customer` is there twice"),
+        (r#"{"headers":{"x-key":"a","X-Key":"b"}}"#, "`x-key` is there twice"),
+    ] {
+        let (status, answer) = post(&server.http, "/v1/take", body).await;
+        assert_eq!(status, 400, "{body}");
+        assert!(answer["error"].to_string().contains(said), "{answer}");
+    }
+    // Names of claims differ by case.
+    let both = r#"{"path":"/api/x","claims":{"customer":"a","Customer":"b"}}"#;
+    assert_eq!(post(&server.http, "/v1/take", both).await.0, 200);
 }

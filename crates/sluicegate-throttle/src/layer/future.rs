@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use http::header::CONTENT_LENGTH;
-use http::{Method, Request, Response, StatusCode};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::Upgrade;
 use sluicegate_core::adapter::{Refused, note_unserved};
@@ -310,7 +310,9 @@ fn refused<B, R, ResBody>(
     shed: &Shed,
     request: Request<B>,
 ) -> Response<Body<ResBody>> {
-    let mut response = settings.response(shed, || request.into_parts().0);
+    let content_type = request.headers().get(CONTENT_TYPE).cloned();
+    let content_type = content_type.as_ref().map(HeaderValue::as_bytes);
+    let mut response = settings.response(shed, content_type, || request.into_parts().0);
     response.extensions_mut().insert(Refused);
     response.map(Body::from_bytes)
 }

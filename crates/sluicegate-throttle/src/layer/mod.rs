@@ -46,6 +46,27 @@
 //! # Ok::<(), sluicegate_throttle::ConfigError>(())
 //! ```
 //!
+//! # tonic
+//!
+//! The same layer, for `tonic::transport::Server::builder().layer(..)`. With the feature `tonic`, keys, conditions and
+//! [`ClassHeader`] find the peer. tonic knows no routes, so predict the cost by the gRPC method.
+//!
+//! ```
+//! # #[cfg(feature = "tonic")] {
+//! use std::time::Duration;
+//! use sluicegate_throttle::Throttle;
+//! use sluicegate_throttle::layer::{GrpcTimeout, Guard};
+//! use sluicegate_tonic::key::GrpcMethod;
+//! use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
+//!
+//! let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
+//! let layer = throttle.layer().predict_by(GrpcMethod).deadline(GrpcTimeout::new());
+//! let guard = Guard::new(RateLimitLayer::new(Limit::per_second(50).by(Ip::peer())), layer);
+//! # let _ = guard;
+//! # }
+//! # Ok::<(), sluicegate_throttle::ConfigError>(())
+//! ```
+//!
 //! # actix-web
 //!
 //! The same layer again, with the feature `actix`. Make the throttle outside of the closure that makes the app: each worker
@@ -75,6 +96,10 @@
 //! A request that is shed gets `503 Service Unavailable` with `Retry-After` and a problem document;
 //! [`respond_with`](ThrottleLayer::respond_with) makes another response, and [`WhenShed`] redirects or degrades. Rate limits
 //! further out give their charges back; [`Guard`] puts them there.
+//!
+//! Calls of gRPC and gRPC-Web are known by their content type. They get the status `UNAVAILABLE`, which says that a call was
+//! not started and may be repeated, with the time to wait in `grpc-retry-pushback-ms`. A call that costs more than the queue
+//! holds is told not to retry.
 //!
 //! # Upgrades and streams
 //!

@@ -9,13 +9,17 @@ use sluicegate::adapter::Plain as Known;
 use sluicegate_axum::adapter::Axum as Known;
 
 /// What servers leave in requests: [`Peer`](sluicegate::adapter::Peer) and
-/// [`MatchedRoute`](sluicegate::adapter::MatchedRoute), or with the feature `axum` what axum knows.
+/// [`MatchedRoute`](sluicegate::adapter::MatchedRoute), with the feature `axum` what axum knows, and with the feature
+/// `tonic` the peer that tonic knows.
 #[derive(Debug, Clone, Copy)]
 pub struct Servers;
 
 impl Framework for Servers {
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
-        Known::peer(extensions)
+        let peer = Known::peer(extensions);
+        #[cfg(feature = "tonic")]
+        let peer = peer.or_else(|| sluicegate_tonic::Tonic::peer(extensions));
+        peer
     }
 
     fn route(extensions: &Extensions) -> Option<&str> {

@@ -42,6 +42,7 @@ parity! {
         a_handler_can_say_that_its_response_counts_until_its_head;
     refusing:
         a_full_queue_is_503_with_the_time_of_the_backlog_and_a_problem
+        a_call_of_grpc_is_unavailable_and_told_when_to_retry
         a_redirect_for_what_is_shed
         the_operator_s_own_response_sees_the_request
         a_degraded_request_is_served_less_up_to_a_bound

@@ -40,6 +40,32 @@ pub(crate) async fn a_full_queue_is_503_with_the_time_of_the_backlog_and_a_probl
     );
 }
 
+pub(crate) async fn a_call_of_grpc_is_unavailable_and_told_when_to_retry(server: &impl Server) {
+    let clock = ManualClock::new();
+    let (handlers, throttle) = (Handlers::new(&clock), one_a_second(&clock));
+    // A client of gRPC does not follow redirects.
+    let layer = throttle.layer().when_shed(WhenShed::redirect("https://busy.example.com/"));
+    let client = server.serve(layer, &handlers).await;
+    let _requests = fill(&client);
+    for (asked, answered) in [
+        ("application/grpc", "application/grpc"),
+        ("application/grpc+json", "application/grpc"),
+        ("application/grpc-web-text", "application/grpc-web-text+proto"),
+    ] {
+        let refused = client.ask(get("/shop").header("content-type", asked));
+        assert_eq!((refused.status, refused.is_refused), (200, true));
+        assert_eq!(refused.header("content-type"), Some(answered));
+        assert_eq!(refused.header("grpc-status"), Some("14"));
+        assert_eq!(refused.header("grpc-retry-pushback-ms"), Some("4000"));
+        let text = "temporarily reduced capacity; try again in 4 s";
+        assert_eq!(refused.header("grpc-message"), Some(text));
+        assert_eq!(refused.header("location"), None);
+        assert_eq!(refused.read(), "");
+    }
+    let refused = client.ask(get("/shop").header("content-type", "application/grpcfoo"));
+    assert_eq!((refused.status, refused.header("grpc-status")), (307, None));
+}
+
 pub(crate) async fn a_redirect_for_what_is_shed(server: &impl Server) {
     let clock = ManualClock::new();
     let (handlers, throttle) = (Handlers::new(&clock), one_a_second(&clock));

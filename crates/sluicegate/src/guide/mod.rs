@@ -9,6 +9,7 @@
 //! | [`proxies`] | How do I get the client's address behind nginx, AWS, Cloudflare or Kubernetes? |
 //! | [`algorithms`] | Token bucket, window, log, or concurrency: which one? |
 //! | [`rules`] | Who may do how much? Tiers, cases, conditions, costs, and counting by response. |
+//! | [`tokens`] | How do I give each client a budget of tokens of a language model? |
 //! | [`policies`] | How do I keep the limits in a file and change them while the service runs? |
 //! | [`overload`] | Limits, queues and overload: which do I need? |
 //! | [`rejection`] | What happens to a request over the limit: refuse, queue, redirect, degrade? |
@@ -33,9 +34,11 @@
 //! | `boxed` | a layer whose rule is chosen when the service starts, held by a struct |
 //! | `login` | only failed logins count |
 //! | `tiers` | limits by API key: free, paid and default, changed while the service runs |
+//! | `llm`, `llm_file` | budgets of tokens in front of a language model that streams, in code and in a file |
 //! | `queue` | requests wait a little, and are then sent elsewhere |
 //! | `plain` | hyper and tower without a framework |
 //! | `grpc` | a gRPC service, and a client that reads why it is refused |
+//! | `one_port` | gRPC and HTTP on one port, limited together: each caller is answered in its own protocol |
 //! | `client` | a crawler of a limited API that is never refused |
 //! | `grpc_client` | a client of a limited gRPC service that waits instead of being refused |
 //! | `throttle` | overload protection: a queue by cost and class, under twice the load that fits |
@@ -68,6 +71,9 @@ pub mod algorithms {}
 
 #[cfg_attr(not(doctest), doc = include_str!("rules.md"))]
 pub mod rules {}
+
+#[cfg_attr(not(doctest), doc = include_str!("tokens.md"))]
+pub mod tokens {}
 
 #[cfg_attr(not(doctest), doc = include_str!("policies.md"))]
 pub mod policies {}

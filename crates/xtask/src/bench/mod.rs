@@ -5,6 +5,7 @@ mod behind;
 mod book;
 mod cell;
 mod chart;
+mod command;
 mod machine;
 mod module;
 mod page;
@@ -41,6 +42,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut book = Book::open()?;
     let mut releases = rivals::releases(&manifest, &read("Cargo.lock")?);
     releases.push(format!("{} {}", module::NAME, module::RELEASE));
+    releases.push(format!("{} {}", command::NAME, command::RELEASE));
     let machine = Machine::here(&releases);
     let times_anything = wanted.programs.iter().any(|program| program != weight::PROGRAM);
     if times_anything && !wanted.is_everything() {
@@ -65,7 +67,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
         problems.extend(book.empty(|title| tables.contains_key(title)));
     }
     let mut rivals = rivals::rivals(&manifest);
-    rivals.push(module::NAME.to_owned());
+    rivals.extend([module::NAME, command::NAME].map(str::to_owned));
     write_tables(&mut book, &tables, &rivals, &machine, &wanted);
     problems.extend(draw_charts(&mut book, &tables)?);
     book.tell_where_behind();

@@ -1,12 +1,12 @@
 //! The programs in `benches/`, and the rivals that they depend on.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::module;
 use super::wanted::Wanted;
-use super::weight;
+use super::{command, module, weight};
 use crate::step::{Failure, Seconds, Step, cargo};
 
 /// What the programs printed, and why some printed less than expected.
@@ -30,6 +30,15 @@ pub(super) fn all(manifest: &str) -> Vec<String> {
     programs
 }
 
+/// What is built for a program outside of `benches/`, and the variable that tells where it is.
+type Built = (&'static str, &'static str, fn() -> Result<OsString, Failure>);
+
+const BUILT: [Built; 3] = [
+    (module::PROGRAM, module::VARIABLE, module::get),
+    (command::PROGRAM, command::OURS, command::ours),
+    (command::PROGRAM, command::THROTTLECRAB, command::throttlecrab),
+];
+
 /// Builds all programs first, so that no compiler runs while one of them measures.
 pub(super) fn build() -> Result<(), Failure> {
     let command = cargo(["bench", "--package", "sluicegate-benches", "--no-run"]);
@@ -52,11 +61,13 @@ pub(super) fn run(wanted: &Wanted) -> Outcome {
         if wanted.full {
             command.arg("--full");
         }
-        if program == module::PROGRAM {
-            // Without it, a row is missing.
-            match module::get() {
-                Ok(module) => _ = command.env(module::VARIABLE, module),
-                Err(Failure(why)) => outcome.problems.push(why),
+        // Without one of these, a row is missing.
+        for (of, variable, get) in BUILT {
+            if program == of {
+                match get() {
+                    Ok(built) => _ = command.env(variable, built),
+                    Err(Failure(why)) => outcome.problems.push(why),
+                }
             }
         }
         eprintln!("\n==> {program}");

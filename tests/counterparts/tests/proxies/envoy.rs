@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::scene::Scene;
 
 const RATE_LIMIT: &str = "envoy-rate-limit.yaml";
-const OVER_GRPC: &str = "envoy-ext-authz.yaml";
+pub(crate) const OVER_GRPC: &str = "envoy-ext-authz.yaml";
 const OVER_HTTP: &str = "envoy-ext-authz-http.yaml";
 
 async fn start(scene: &Scene, file: &str) -> Program {
@@ -15,7 +15,11 @@ async fn start(scene: &Scene, file: &str) -> Program {
 }
 
 /// Starts Envoy with a file that is changed before.
-async fn start_with(scene: &Scene, file: &str, change: impl Fn(&str) -> String) -> Program {
+pub(crate) async fn start_with(
+    scene: &Scene,
+    file: &str,
+    change: impl Fn(&str) -> String,
+) -> Program {
     Program::start("envoy", |command, directory, address| {
         // On a busy machine, decisions take longer.
         let text = scene.configuration(file, address).replace("timeout: 0.02s", "timeout: 10s");

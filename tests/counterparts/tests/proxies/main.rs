@@ -9,6 +9,8 @@ mod haproxy;
 mod nginx;
 mod page;
 mod program;
+mod quotas;
+mod readme;
 mod scene;
 
 /// Two requests a minute for each address.

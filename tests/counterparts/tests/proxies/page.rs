@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::program::root;
+use sluicegate_counterparts::root;
 
 #[test]
 fn the_page_shows_the_configurations_that_are_tested() {

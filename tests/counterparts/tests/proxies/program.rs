@@ -1,11 +1,11 @@
 //! Programs that tests start on free ports and end.
 
-use std::env;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use sluicegate_counterparts::find;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -73,20 +73,4 @@ async fn accepts(child: &mut Child, address: SocketAddr) -> bool {
 pub(crate) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("an address")
-}
-
-/// A program of the machine, or one that `cargo xtask counterparts` has put into this repository.
-fn find(name: &str) -> PathBuf {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let own = [root().join("target/tools/bin"), PathBuf::from("/usr/sbin")];
-    let mut files = env::split_paths(&path).chain(own).map(|directory| directory.join(name));
-    files.find(|file| file.is_file()).unwrap_or_else(|| {
-        panic!(
-            "{name} is not installed: `cargo xtask counterparts` installs it on Debian and Ubuntu"
-        )
-    })
-}
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

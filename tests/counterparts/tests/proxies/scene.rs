@@ -9,12 +9,13 @@ use axum::Router;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use sluicegate_core::{ManualClock, Memory};
+use sluicegate_counterparts::root;
 use sluicegate_redis::Redis;
 use sluicegate_server::{Policies, Server, Service, ServiceBuilder};
 use tokio::net::TcpListener;
 
 use crate::RULES;
-use crate::program::{free_address, root};
+use crate::program::free_address;
 
 /// An application, and a server that decides by a clock that stands still.
 pub(crate) struct Scene {

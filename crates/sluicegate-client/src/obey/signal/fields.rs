@@ -11,6 +11,7 @@ pub(super) struct Fields<'a> {
     pub(super) age: Option<&'a HeaderValue>,
     pub(super) date: Line<'a>,
     pub(super) retry_after: Line<'a>,
+    pub(super) retry_after_ms: Line<'a>,
     pub(super) draft: Line<'a>,
     pub(super) policy: Line<'a>,
     pub(super) has_grpc: bool,
@@ -28,11 +29,15 @@ impl<'a> Fields<'a> {
                     "ratelimit" => fields.draft.add(value),
                     "ratelimit-policy" => fields.policy.add(value),
                     "retry-after" => fields.retry_after.add(value),
+                    "retry-after-ms" => fields.retry_after_ms.add(value),
                     _ => fields.has_legacy |= name.starts_with("ratelimit-"),
                 },
                 b'x' => fields.has_legacy |= name.starts_with("x-rate"),
                 b'd' if name == "date" => fields.date.add(value),
-                b'a' if name == "age" => fields.age = fields.age.or(Some(value)),
+                b'a' => match name {
+                    "age" => fields.age = fields.age.or(Some(value)),
+                    _ => fields.has_legacy |= name.starts_with("anthropic-ratelimit-"),
+                },
                 b'g' => fields.has_grpc |= name == "grpc-status",
                 _ => {}
             }

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 use super::fields::Line;
 use super::{Quota, time};
 
-/// Three fields that belong together. The reset is seconds from now, seconds after the epoch (GitHub, X), or a duration
-/// such as `6m0s` (OpenAI).
+/// Three fields that belong together. The reset is seconds from now, seconds after the epoch (GitHub, X), a duration such
+/// as `6m0s` (OpenAI), or a time such as `2026-11-22T20:15:00Z` (Anthropic).
 #[derive(Default)]
 struct Dialect<'a> {
     remaining: Line<'a>,
@@ -15,11 +15,13 @@ struct Dialect<'a> {
     reset: Line<'a>,
 }
 
-/// The dialects: `X-RateLimit-*`, with `-Requests`, with `-Tokens`, `RateLimit-*` of the drafts before the eighth, and
-/// `X-Rate-Limit-*`.
-const DIALECTS: usize = 5;
+/// The dialects: `X-RateLimit-*`, with `-Requests`, with `-Tokens`, `RateLimit-*` of the drafts before the eighth,
+/// `X-Rate-Limit-*`, and `Anthropic-RateLimit-*` with `Requests`, `Tokens`, `Input-Tokens` and `Output-Tokens`.
+const DIALECTS: usize = 9;
 const REQUESTS: usize = 1;
 const TOKENS: usize = 2;
+const ANTHROPIC: [&str; 4] = ["requests", "tokens", "input-tokens", "output-tokens"];
+const FIRST_OF_ANTHROPIC: usize = 5;
 
 /// Reads the fields that services sent before there was a draft.
 pub(super) fn read(
@@ -41,7 +43,7 @@ pub(super) fn read(
             window: None,
             remaining,
             reset: dialect.reset.text().and_then(|text| time::until_reset(text, &date)),
-            counts_requests: number != TOKENS,
+            counts_requests: number != TOKENS && number <= FIRST_OF_ANTHROPIC,
         });
     }
 }
@@ -56,6 +58,10 @@ fn line<'d, 'a>(dialects: &'d mut [Dialect<'a>; DIALECTS], name: &str) -> Option
         }
     } else if let Some(rest) = name.strip_prefix("ratelimit-") {
         (3, rest)
+    } else if let Some(rest) = name.strip_prefix("anthropic-ratelimit-") {
+        let (unit, part) = rest.rsplit_once('-')?;
+        let number = ANTHROPIC.iter().position(|other| *other == unit)?;
+        (FIRST_OF_ANTHROPIC + number, part)
     } else {
         (4, name.strip_prefix("x-rate-limit-")?)
     };

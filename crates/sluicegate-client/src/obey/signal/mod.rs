@@ -76,7 +76,7 @@ impl Signal {
         let fields = Fields::of(headers);
         let date = || fields::date(fields.date).unwrap_or(since_epoch);
         if status.is_client_error() || status.is_server_error() {
-            signal.retry_after = retry_after::read(fields.retry_after, date);
+            signal.retry_after = retry_after::read(fields.retry_after_ms, fields.retry_after, date);
         }
         if let Some(age) = fields.age.and_then(fields::age) {
             // The cache has answered, and would again before that. What it says of limits was said to another client.

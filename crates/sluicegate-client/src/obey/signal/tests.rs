@@ -50,6 +50,72 @@ fn retry_after_on_a_response_that_was_served_is_not_for_the_next_request() {
 }
 
 #[test]
+fn retry_after_in_milliseconds_comes_first() {
+    let both = [("retry-after", "2"), ("retry-after-ms", "1250")];
+    assert_eq!(read(429, &both).retry_after, Some(Duration::from_millis(1_250)));
+    let garbled = [("retry-after", "2"), ("retry-after-ms", "soon")];
+    assert_eq!(read(429, &garbled).retry_after, Some(Duration::from_secs(2)));
+}
+
+#[test]
+fn the_fields_of_anthropic_name_points_in_time() {
+    let signal = read(
+        200,
+        &[
+            ("date", "Wed, 01 Jan 2025 01:00:00 GMT"),
+            ("anthropic-ratelimit-requests-limit", "50"),
+            ("anthropic-ratelimit-requests-remaining", "49"),
+            ("anthropic-ratelimit-requests-reset", "2025-01-01T01:00:02Z"),
+            ("anthropic-ratelimit-output-tokens-limit", "8000"),
+            ("anthropic-ratelimit-output-tokens-remaining", "0"),
+            ("anthropic-ratelimit-output-tokens-reset", "2025-01-01T01:01:00Z"),
+            ("anthropic-ratelimit-unified-5h-reset", "1765944000"),
+        ],
+    );
+    let [requests, output] = signal.quotas[..] else { panic!("{signal:?}") };
+    assert_eq!((requests.remaining, requests.reset), (49, Some(Duration::from_secs(2))));
+    assert_eq!((output.remaining, output.reset), (0, Some(Duration::from_secs(60))));
+    assert_eq!(output.limit, Some(8_000));
+    assert!(requests.counts_requests && !output.counts_requests);
+}
+
+/// What a layer of this project writes, in a `dialect` and nothing else.
+async fn written(dialect: sluicegate::response::Dialect) -> Signal {
+    use sluicegate::{Fields, Global, Limit, ManualClock, Memory, RateLimitLayer};
+    use tower::{Layer, ServiceExt};
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(1_735_689_600));
+    let rule = (
+        Limit::per_minute(60).named("requests").by(Global),
+        Limit::per_minute(6_000).named("tokens").by(Global).cost(1_500),
+    );
+    let layer = RateLimitLayer::new(rule)
+        .store(Memory::builder().clock(&clock).build())
+        .fields(Fields::NONE)
+        .dialect(dialect);
+    let service = layer.layer(tower::service_fn(async |_: http::Request<()>| {
+        Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))
+    }));
+    let response = service.oneshot(http::Request::new(())).await.unwrap();
+    let since_epoch = Duration::from_micros(sluicegate::clock::Clock::from(&clock).now());
+    Signal::read(response.status(), response.headers(), since_epoch)
+}
+
+#[tokio::test]
+async fn what_the_layers_write_in_a_dialect_is_understood() {
+    use sluicegate::response::Dialect;
+    for dialect in [Dialect::openai(), Dialect::anthropic()] {
+        let signal = written(dialect.requests("requests").tokens("tokens")).await;
+        let [requests, tokens] = signal.quotas[..] else { panic!("{signal:?}") };
+        assert_eq!((requests.limit, requests.remaining), (Some(60), 59));
+        assert_eq!(requests.reset, Some(Duration::from_secs(1)));
+        assert_eq!((tokens.limit, tokens.remaining), (Some(6_000), 4_500));
+        assert_eq!(tokens.reset, Some(Duration::from_secs(15)));
+        assert!(requests.counts_requests && !tokens.counts_requests);
+    }
+}
+
+#[test]
 fn several_quotas_are_read_with_their_policies() {
     let signal = read(
         200,

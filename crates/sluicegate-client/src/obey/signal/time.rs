@@ -19,6 +19,41 @@ pub(super) fn http_date(text: &str) -> Option<Duration> {
     httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()
 }
 
+/// The time after the epoch that RFC 3339 writes in UTC, as `2026-11-22T20:15:00Z`. A part of a second is rounded up.
+fn rfc3339(text: &str) -> Option<Duration> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let (time, fraction) =
+        time.split_once('.').map_or((time, None), |(time, part)| (time, Some(part)));
+    let [year, month, day] = numbers(date, '-')?;
+    let [hour, minute, second] = numbers(time, ':')?;
+    let is_time = (1_970..=9_999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        // A leap second.
+        && second <= 60;
+    if !is_time {
+        return None;
+    }
+    let part = match fraction {
+        Some(digits_of) => u64::from(digits(digits_of.as_bytes())? > 0),
+        None => 0,
+    };
+    // Years begin with March, so that the leap day is the last one. 719,468 days are from 1 March of the year 0 to the
+    // epoch.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = (days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some(Duration::from_secs(seconds + part))
+}
+
+/// Three numbers between separators.
+fn numbers(text: &str, separator: char) -> Option<[u64; 3]> {
+    let mut parts = text.splitn(3, separator).map(|part| digits(part.as_bytes()));
+    Some([parts.next()??, parts.next()??, parts.next()??])
+}
+
 /// A time that is written as seconds (`30`, `0.5`), or as a duration of Go (`6m0s`, `120ms`).
 pub(super) fn duration(text: &str) -> Option<Duration> {
     const NANOS: [(&str, u64); 6] = [
@@ -73,6 +108,7 @@ pub(super) fn until_reset(text: &str, date: impl FnOnce() -> Duration) -> Option
         Some(number @ YEARS_30_000..) => Duration::from_millis(number).saturating_sub(date()),
         Some(number @ YEARS_30..) => Duration::from_secs(number).saturating_sub(date()),
         Some(number) => Duration::from_secs(number),
+        None if text.contains('T') => rfc3339(text)?.saturating_sub(date()),
         None => match duration(text)? {
             point if point.as_secs() >= YEARS_30 => point.saturating_sub(date()),
             time => time,
@@ -115,6 +151,32 @@ mod tests {
     }
 
     #[test]
+    fn times_of_rfc_3339_are_read() {
+        let secs = |text| rfc3339(text).map(|time| time.as_secs());
+        assert_eq!(secs("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(secs("2000-02-29T00:00:00Z"), Some(951_782_400));
+        assert_eq!(secs("2026-11-22T19:33:19Z"), Some(1_795_375_999));
+        assert_eq!(secs("2026-11-22T19:33:19.001Z"), Some(1_795_376_000));
+        assert_eq!(secs("9999-12-31T23:59:59Z"), Some(253_402_300_799));
+        for text in [
+            "T",
+            "2026-11-22",
+            "2026-11-22T19:33:19",
+            "2026-13-22T19:33:19Z",
+            "2026-11-22T24:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "2026-11-22T19:33Z",
+            "2026-11-22T19:33:19.xZ",
+            "10000-01-01T00:00:00Z",
+            "2026-11-22T19:33:99999999999999999999Z",
+            "-1-01-01T00:00:00Z",
+            "2026-0-01T00:00:00Z",
+        ] {
+            assert_eq!(secs(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn a_reset_is_a_point_in_time_or_a_time_from_now() {
         let date = Duration::from_secs(1_700_000_000);
         let secs = |text| until_reset(text, || date).map(|time| time.as_secs());
@@ -123,6 +185,7 @@ mod tests {
         assert_eq!(secs("1700000060000"), Some(60));
         assert_eq!(secs("1699999999"), Some(0));
         assert_eq!(secs("6m0s"), Some(360));
+        assert_eq!(secs("2023-11-14T22:14:20Z"), Some(60));
         assert_eq!(secs("soon"), None);
     }
 }

@@ -40,7 +40,7 @@ struct Kept {
     refill: u64,
     /// Until when no more than that may be used; 0 if there is no quota here, or its window is over.
     until: u64,
-    /// The same without jitter.
+    /// Like `until`, but without jitter.
     ends: u64,
     /// When the last response came.
     heard: u64,

@@ -3,6 +3,7 @@ mod halves;
 #[cfg(feature = "tracing")]
 mod log;
 mod model;
+mod pending;
 mod refusing;
 mod threads;
 mod watching;

@@ -3,14 +3,18 @@
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::io::Write;
+use std::path::PathBuf;
 #[cfg(unix)]
 use std::process::Command;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 use super::{Place, admits, everybody, in_force, policies};
-use crate::live::{Event, Live, Watching};
+use crate::live::{Event, Follow, Glimpse, Live, Watching};
 
 /// Longer than any machine is busy; nothing waits that long unless the test fails.
 const AT_MOST: Duration = Duration::from_secs(30);
@@ -282,5 +286,48 @@ fn a_pipe_in_the_place_of_the_file_stops_nobody() {
         fs::rename(watched.place.file(), taken).expect("another name");
         watched.place.exchange(&everybody(10));
         while !matches!(watched.event(), Event::Reloaded(_)) {}
+    }
+}
+
+/// What is followed leads to a directory that is gone, as often as given, after the first time.
+struct Exchanged {
+    there: PathBuf,
+    gone: AtomicU32,
+    begun: AtomicBool,
+    told: Sender<Option<String>>,
+}
+
+impl Follow for Exchanged {
+    type Seen = ();
+
+    fn paths(&self) -> Vec<PathBuf> {
+        let is_first = !self.begun.swap(true, Ordering::Relaxed);
+        let fewer = |gone: u32| gone.checked_sub(1);
+        let is_gone =
+            || self.gone.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok();
+        let name = if !is_first && is_gone() { "gone/file" } else { "file" };
+        vec![self.there.join(name)]
+    }
+
+    fn look(&self, _: &mut Option<Glimpse<()>>) {
+        self.told.send(None).expect("the test is there");
+    }
+
+    fn unwatched(&self, reason: String) {
+        self.told.send(Some(reason)).expect("the test is there");
+    }
+}
+
+#[test]
+fn a_directory_that_is_exchanged_meanwhile_is_no_failure() {
+    for (gone, is_failure) in [(0, false), (1, false), (2, true)] {
+        let directory = TempDir::new().expect("a directory");
+        let (told, events) = channel();
+        let there = directory.path().to_owned();
+        let (gone, begun) = (AtomicU32::new(gone), AtomicBool::new(false));
+        let watching = Watching::begin(Exchanged { there, gone, begun, told });
+        let first = events.recv_timeout(AT_MOST).expect("a look, or a failure");
+        assert_eq!(first.is_some(), is_failure, "{first:?}");
+        drop(watching.expect("a directory that can be watched"));
     }
 }

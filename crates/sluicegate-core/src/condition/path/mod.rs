@@ -44,6 +44,11 @@ impl Path {
     /// with a path of more than [`MAX_PATH`](crate::condition::MAX_PATH) bytes is refused with 400. If the framework
     /// routes, prefer [`Route.is`](crate::Route::is).
     ///
+    /// Spellings that only some applications take for the same path are other paths here: another case (`/LOGIN`),
+    /// parameters of a segment (`/login;x`), a backslash (`/x\..\login`), and an encoded space or zero byte at the end
+    /// (`/login%20`, `/login%00`). The guide says [what to do](https://docs.rs/sluicegate/latest/sluicegate/guide/rules/)
+    /// about such an application.
+    ///
     /// The path is the one that the client wrote. A nested router sees only the rest of the path. There the pattern
     /// may also match the rest: within `nest("/api", ..)` both `/api/login` and `/login` match.
     ///

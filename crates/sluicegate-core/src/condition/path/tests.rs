@@ -62,6 +62,25 @@ fn no_spelling_of_a_path_gets_around_it() {
     }
 }
 
+/// The guide names these, and says what to do if the application takes them for `/login`.
+#[test]
+fn spellings_that_only_some_applications_fold_are_other_paths() {
+    for path in [
+        "/LOGIN",
+        "/login;x",
+        "/login%3Bx",
+        "/login%20",
+        "/login%00",
+        "/login.",
+        r"/x\..\login",
+        "/x%5C..%5Clogin",
+    ] {
+        assert!(!matches("/login", path), "{path}");
+        // A pattern for more than the one path covers them.
+        assert!(matches("/*", path), "{path}");
+    }
+}
+
 #[test]
 fn where_readings_differ_any_of_them_counts() {
     for (pattern, path) in [

@@ -50,9 +50,13 @@ impl FixedWindow {
         ([begun, spent.min(self.count)], same && fits)
     }
 
-    pub(crate) fn all_spent(&self, now: u64) -> Words {
+    pub(crate) fn spent(&self, words: Words, now: u64) -> u64 {
+        self.current(words, now)[1]
+    }
+
+    pub(crate) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
         let [start, _] = self.current([0; 2], now);
-        [start, self.count]
+        [start, tokens.min(self.count)]
     }
 
     pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {

@@ -75,13 +75,24 @@ impl Algorithm {
         }
     }
 
-    /// Words with everything spent.
-    pub(super) fn all_spent(&self, now: u64) -> Words {
+    /// How many tokens are spent, the rest of one rounded up.
+    pub(super) fn spent(&self, words: Words, now: u64) -> u64 {
         match self {
-            Self::TokenBucket(bucket) => bucket.all_spent(now),
-            Self::SteppedBucket(stepped) => stepped.all_spent(now),
-            Self::FixedWindow(fixed) => fixed.all_spent(now),
-            Self::SlidingWindow(sliding) => sliding.all_spent(now),
+            Self::TokenBucket(bucket) => bucket.spent(words, now),
+            Self::SteppedBucket(stepped) => stepped.spent(words, now),
+            Self::FixedWindow(fixed) => fixed.spent(words, now),
+            Self::SlidingWindow(sliding) => sliding.spent(words, now),
+            Self::SlidingLog(_) | Self::Concurrency(_) => 0,
+        }
+    }
+
+    /// Words with `tokens` spent, or the whole capacity if that is less.
+    pub(super) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
+        match self {
+            Self::TokenBucket(bucket) => bucket.spent_up_to_all(now, tokens),
+            Self::SteppedBucket(stepped) => stepped.spent_up_to_all(now, tokens),
+            Self::FixedWindow(fixed) => fixed.spent_up_to_all(now, tokens),
+            Self::SlidingWindow(sliding) => sliding.spent_up_to_all(now, tokens),
             Self::SlidingLog(_) | Self::Concurrency(_) => [0; 2],
         }
     }

@@ -42,7 +42,7 @@ impl SlidingWindow {
         None
     }
 
-    /// The same with a smaller count. Words mean the same in both.
+    /// This window with a smaller count. Words mean the same in both.
     pub(crate) const fn with_count(&self, count: u64) -> Self {
         Self { count, ..*self }
     }
@@ -63,14 +63,16 @@ impl SlidingWindow {
 
     /// The amount in the present window that words of other numbers stand for.
     pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
-        let before = Self::with_parameters(parameters);
-        let at = before.windows(words, now);
-        let current = at.current + at.previous * (before.period - at.into) / before.period;
-        [now / self.tick / self.period, current.min(self.count)]
+        self.spent_up_to_all(now, Self::with_parameters(parameters).spent(words, now))
     }
 
-    pub(crate) fn all_spent(&self, now: u64) -> Words {
-        [now / self.tick / self.period, self.count]
+    pub(crate) fn spent(&self, words: Words, now: u64) -> u64 {
+        let at = self.windows(words, now);
+        at.current + at.previous * (self.period - at.into) / self.period
+    }
+
+    pub(crate) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
+        [now / self.tick / self.period, tokens.min(self.count)]
     }
 
     /// Gives back a charge in its own window, the current or the previous one.

@@ -37,8 +37,12 @@ impl SteppedBucket {
         [begun, spent.min(self.cap)]
     }
 
-    pub(crate) fn all_spent(&self, now: u64) -> Words {
-        [now, self.cap]
+    pub(crate) fn spent(&self, words: Words, now: u64) -> u64 {
+        self.refilled(words, now)[1]
+    }
+
+    pub(crate) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
+        [now, tokens.min(self.cap)]
     }
 
     pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {

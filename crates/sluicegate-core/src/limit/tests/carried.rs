@@ -222,8 +222,87 @@ fn what_is_given_back_has_drained_since_the_moment_of_the_charge() {
     assert_eq!(remaining(&first.peek(&state, NOW + 2, 0)), 3);
 }
 
+/// A file that is edited every day, with a limit of a month.
+#[test]
+fn what_is_left_of_a_month_survives_any_number_of_changes() {
+    for form in [
+        "COUNT per 30 days",
+        "COUNT per 30 days stepped",
+        "fixed COUNT per 30 days",
+        "sliding COUNT per 30 days",
+    ] {
+        let limit = |count: u64| {
+            let text = format!("{} named plan carried", form.replace("COUNT", &count.to_string()));
+            text.parse::<Limit>().unwrap()
+        };
+        let mut state = limit(10_000).fresh();
+        let start = NOW - NOW % (30 * 24 * HOUR);
+        assert!(limit(10_000).take(&mut state, start, 300).is_admitted());
+        for edit in 1..20 {
+            let now = start + edit * HOUR;
+            let limit = limit(10_000 + edit);
+            let left = remaining(&limit.take(&mut state, now, 10));
+            // Nothing is forgotten, and of what was spent no more is counted than was.
+            let spent = 300 + 10 * edit;
+            assert!(left >= limit.capacity() - spent, "{limit}: {left} after {edit}");
+            assert!(left <= limit.capacity() - 10, "{limit}: {left} after {edit}");
+        }
+        // The first numbers come back after their account had to make room.
+        let left = remaining(&limit(10_000).peek(&state, start + 20 * HOUR, 0));
+        assert!((9_510..10_000).contains(&left), "{form}: {left}");
+    }
+}
+
+#[test]
+fn numbers_whose_account_made_room_admit_nothing_twice() {
+    let limit = |text: &str| format!("{text} named plan carried").parse::<Limit>().unwrap();
+    let ten = limit("10 per 100s");
+    let mut state = ten.fresh();
+    assert!(ten.take(&mut state, NOW, 10).is_admitted());
+    // These recover later, and hold one each.
+    for seconds in 1_001..1_011 {
+        assert!(!limit(&format!("1 per {seconds}s")).take(&mut state, NOW, 1).is_admitted());
+    }
+    assert!(!ten.take(&mut state, NOW, 1).is_admitted());
+}
+
+/// Numbers of which more take turns than a row has accounts for. Steps and windows from the first request are left out:
+/// alone, they would begin at other moments.
+fn many_numbers() -> impl Strategy<Value = Vec<Limit>> {
+    (0_usize..2, prop::collection::vec((1_u64..9, 1_u64..40), 9..14)).prop_map(|(form, numbers)| {
+        let form = ["", "fixed"][form];
+        let limits = numbers.into_iter().map(|(count, seconds)| {
+            let text = match form {
+                "fixed" => format!("fixed {count} per {seconds}s"),
+                _ => format!("{count} per {seconds}s"),
+            };
+            format!("{text} named plan carried").parse().unwrap()
+        });
+        limits.collect()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// However many numbers take turns, none of them admits more than it would alone.
+    #[test]
+    fn no_numbers_admit_more_than_they_would_alone(
+        limits in many_numbers(),
+        steps in prop::collection::vec((0_usize..13, 0_u64..12_000, 1_u64..4), 20..120),
+    ) {
+        let mut state = limits[0].fresh();
+        let mut alone: Vec<_> = limits.iter().map(|limit| limit.fresh()).collect();
+        let mut now = NOW;
+        for (at, millis, cost) in steps {
+            now += millis * 1_000;
+            let at = at % limits.len();
+            if limits[at].take(&mut state, now, cost).is_admitted() {
+                let is_admitted = limits[at].take(&mut alone[at], now, cost).is_admitted();
+                prop_assert!(is_admitted, "{} of {:?}", limits[at], limits);
+            }
+        }
+    }
 
     #[test]
     fn while_its_numbers_stay_a_limit_decides_as_without(

@@ -124,6 +124,11 @@ impl Watch {
         Self { show: ShowKeys::Digest(KeySecret::new(secret)), ..self }
     }
 
+    /// Whether it shows digests instead of keys.
+    pub fn is_redacted(&self) -> bool {
+        !matches!(self.show, ShowKeys::Shown)
+    }
+
     /// Notes that `limit` refused `key`: for adapters, and for services that call a store themselves.
     pub fn refused(&self, limit: &Limit, key: &KeyBuf) {
         let keys = self.notes.keys;

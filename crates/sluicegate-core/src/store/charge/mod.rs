@@ -282,8 +282,9 @@ impl Debit {
         }
     }
 
-    /// The part of the cost that stays charged, now that the response is known.
-    pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
+    /// What it costs, now that the response is known: as the rule says that it is settled, within its bound. A place that is
+    /// held costs nothing then.
+    pub fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {
             _ if self.limit.is_held() || reply.is_refusal() => 0,
             account => {

@@ -93,6 +93,13 @@ pub(super) trait Bucket: Default {
         self.find(fingerprint).filter(|row| self.is_live(*row, tick))
     }
 
+    /// The row of `fingerprint`, also if it has recovered, unless a live one may be in another of its choices.
+    #[inline]
+    fn find_own(&self, fingerprint: u64, tick: u32) -> Option<usize> {
+        let has_displaced = self.has_displaced(tick);
+        self.find(fingerprint).filter(|row| !has_displaced || self.is_live(*row, tick))
+    }
+
     #[inline]
     fn is_live(&self, row: usize, tick: u32) -> bool {
         self.expiry_at(row) > tick

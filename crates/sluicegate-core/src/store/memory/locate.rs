@@ -101,8 +101,7 @@ impl Inner {
         let moment = self.moment();
         let tick = table.tick(B::time(moment));
         let has_displaced = bucket.has_displaced(tick);
-        let mut row =
-            bucket.find(fingerprint).filter(|row| !has_displaced || bucket.is_live(*row, tick));
+        let mut row = bucket.find_own(fingerprint, tick);
         if row.is_none() {
             // A key may have been counted in a shared row. That must not be forgotten.
             let is_shared = find != FindMode::Existing && self.shared_rows.is_live(moment.now);
@@ -125,8 +124,8 @@ impl Inner {
         Ok(result)
     }
 
-    /// Finds the live row of a limit with more than two words in its first bucket, under the lock, without
-    /// allocating. Returns `run` if there is none.
+    /// Finds the row of a limit with more than two words in its first bucket, under the lock, without allocating. Returns
+    /// `run` if there is none.
     fn with_one_full_state<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
         &Target { limit, fingerprint, .. }: &Target<'_>,
@@ -137,7 +136,7 @@ impl Inner {
         let bucket = table.lock(table.choice(fingerprint, 0));
         // Read under the lock, so that no decision about a row uses an older time than the one before it.
         let Moment { now, .. } = self.moment_in_order();
-        let Some(row) = bucket.find_live(fingerprint, table.tick(now)) else { return Err(run) };
+        let Some(row) = bucket.find_own(fingerprint, table.tick(now)) else { return Err(run) };
         let mut found = [self.take_out(limit, (0, row), bucket.take(row), find, now)];
         let result = run(&mut found, now);
         let [found] = found;

@@ -15,7 +15,7 @@ use crate::limit::{Limit, PlainOutcome};
 type Spent = (PlainOutcome, Option<u32>);
 
 impl Inner {
-    /// Spends from a live row; `None` where there is none, or more to look at.
+    /// Spends from the row of a key; `None` where there is none, or more to look at.
     #[inline(never)]
     pub(super) fn spend_account(
         &self,
@@ -33,7 +33,8 @@ impl Inner {
         let tick = table.tick(now);
         let spend =
             |bucket: &Guard<'_, _>, row| self.spend_from_account(limit, bucket, row, now, cost);
-        let (outcome, _) = match first.find_live(fingerprint, tick) {
+        // Many clients come back when their row has recovered. It is as good as new, and still theirs.
+        let (outcome, _) = match first.find_own(fingerprint, tick) {
             Some(row) => spend(&first, row)?,
             None if first.has_displaced(tick) => {
                 self.spend_displaced_account(&first, fingerprint, tick, spend)?

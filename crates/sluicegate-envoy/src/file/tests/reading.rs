@@ -76,7 +76,7 @@ fn what_is_not_yaml_is_told_where_it_begins_not_to_be() {
     assert!(quoted.starts_with("2:1: domain: this occurs twice"), "{quoted}");
     let second = problems("domain: d\n---\ndomain: e\n");
     assert_eq!(second, "3:1: a second document begins: expected one, with one domain");
-    assert_eq!(problems(""), "1:1: the file is a map of fields, not nothing");
+    assert_eq!(problems(""), "1:1: the file is empty, expected a map of fields");
 }
 
 #[test]

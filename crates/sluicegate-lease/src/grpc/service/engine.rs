@@ -71,6 +71,13 @@ impl Engine {
         use_it(&mut self.state().server)
     }
 
+    pub(super) fn with_time<T>(&self, use_it: impl FnOnce(&mut Server, u64) -> T) -> T {
+        let (now, millis) = self.now();
+        let mut state = self.state();
+        state.follow_role(now, millis, &self.records);
+        use_it(&mut state.server, millis)
+    }
+
     pub(super) fn instant(&self, millis: u64) -> Option<Instant> {
         self.clock.instant(millis)
     }

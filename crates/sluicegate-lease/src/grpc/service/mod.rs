@@ -60,6 +60,15 @@ impl CapacityService {
     pub fn with<T>(&self, use_it: impl FnOnce(&mut Server) -> T) -> T {
         self.engine.with(use_it)
     }
+
+    /// Like [`with`](Self::with), with the time of the server in milliseconds: for clients in the same process that ask
+    /// its [pool](Server::pool) themselves.
+    ///
+    /// They learn at once whether the server is the master. Nothing waits until they are written down, so elect no
+    /// master among several servers for them.
+    pub fn with_time<T>(&self, use_it: impl FnOnce(&mut Server, u64) -> T) -> T {
+        self.engine.with_time(use_it)
+    }
 }
 
 impl fmt::Debug for CapacityService {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::{Client, SECOND, client, pool, release, seconds};
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::pool::{Answer, Ask, Pool};
+use crate::pool::{Answer, Ask, AskError, Pool};
 use crate::template::{Algorithm, Template, Templates};
 
 fn hundred() -> Template {
@@ -144,6 +144,23 @@ fn clients_that_never_release_are_forgotten_with_their_leases() {
         pool.tick(now + 66 * SECOND - 1);
         assert!(pool.snapshot().is_empty());
     }
+}
+
+#[test]
+fn a_client_that_sends_the_largest_number_is_stale_until_its_lease_ends_and_no_longer() {
+    let mut pool = pool(hundred());
+    let mut liar = Client { sequence: u64::MAX - 1, ..client("liar", 100) };
+    assert_eq!(liar.gets(&mut pool, 0), 100.0);
+    for now in [1, 30 * SECOND, 63 * SECOND] {
+        let mut again = Client { sequence: u64::MAX - 1, ..liar.clone() };
+        assert_eq!(again.send(&mut pool, now), Err(AskError::Stale));
+        pool.release(now, &release("liar", u64::MAX, 1));
+        assert_eq!(pool.outstanding("db"), Amount::units(100));
+    }
+    // Its tries have not prolonged the lease.
+    pool.tick(66 * SECOND);
+    assert_eq!(pool.outstanding("db"), Amount::ZERO);
+    assert_eq!(client("liar", 100).gets(&mut pool, 66 * SECOND), 100.0);
 }
 
 /// What a liar may say.

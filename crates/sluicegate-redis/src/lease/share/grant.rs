@@ -84,7 +84,8 @@ impl Share {
         LeaseRequest { least, most: waited.max(spare), waited, ..LeaseRequest::default() }
     }
 
-    /// Adds the tokens of a lease, and answers the requests that waited. Returns tokens for which there is no room.
+    /// Adds the tokens of a lease, and answers the requests that waited. Returns tokens that are to be given back: there is
+    /// no room for them, or other numbers decide now.
     pub(in crate::lease) fn grant(
         &mut self,
         lease: &Lease,
@@ -104,7 +105,8 @@ impl Share {
             let outcome = if waiter.cost <= part.unspent {
                 part.unspent -= waiter.cost;
                 totals.spent += waiter.cost;
-                admitted(part.words(&self.validity), lease.now)
+                let debit = (&self.debit.limit, waiter.cost);
+                admitted(debit, (&part, &self.validity), lease.now)
             } else {
                 // The server granted less than was requested, so it has no more.
                 let retry = retry_after(&self.debit, waiter.cost, lease);
@@ -119,11 +121,12 @@ impl Share {
         (told, self.add(part))
     }
 
-    /// Adds tokens. Returns those for which there is no room.
+    /// Adds tokens. Returns those that are to be given back.
     pub(in crate::lease) fn add(&mut self, part: LeasedTokens) -> Option<LeasedTokens> {
         self.shift();
         match &mut self.parts {
             _ if part.taken == 0 => return None,
+            _ if self.is_left => return Some(part),
             [older, _] if older.unspent == 0 => *older = part,
             [_, newer] if newer.taken == 0 => *newer = part,
             // A cost exceeded both leases. The oldest tokens drain first, so they are returned.

@@ -55,6 +55,8 @@ pub(super) struct Share {
     under_way: Option<UnderWay>,
     waiting: VecDeque<Waiter>,
     refused: Option<Refused>,
+    /// Whether other numbers of the limit have begun to decide since the last request. Tokens that arrive are given back.
+    is_left: bool,
     /// The latest time of the clock.
     seen: u64,
 }
@@ -110,6 +112,7 @@ impl Share {
             under_way: None,
             waiting: VecDeque::new(),
             refused: None,
+            is_left: false,
             seen: 0,
         }
     }
@@ -154,6 +157,7 @@ impl Share {
 
     /// Decides about `cost`, if that is possible without a call. Call [`expire`](Self::expire) before.
     pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut Totals) -> Step {
+        self.is_left = false;
         self.demand.add(now, self.validity.pace(), cost);
         if let Some(outcome) = self.spend(now, cost) {
             totals.spent += cost;
@@ -180,7 +184,8 @@ impl Share {
         self.shift();
         // Either the older lease is spent, or the newer one is untouched.
         let part = &self.parts[0];
-        Some(admitted(part.words(&self.validity), part.server_time(&self.validity, now)))
+        let at = part.server_time(&self.validity, now);
+        Some(admitted((&self.debit.limit, cost), (part, &self.validity), at))
     }
 
     /// Takes tokens in hand, those that drain first.
@@ -294,6 +299,13 @@ impl Share {
         if let Some(under_way) = &mut self.under_way {
             under_way.is_void = true;
         }
+    }
+
+    /// Like [`hand_over`](Self::hand_over), when other numbers of the limit begin to decide. What a lease on its way
+    /// leaves over is given back when it arrives, unless these numbers decide again by then.
+    pub(super) fn leave(&mut self) -> impl Iterator<Item = LeasedTokens> + use<> {
+        self.is_left = true;
+        self.hand_over()
     }
 
     /// Removes and returns unspent tokens, to be given back. Call [`expire`](Self::expire) before.

@@ -213,8 +213,15 @@ impl Pair {
             // What is no longer held is not given back.
             let cost = if is_lost { debit.cost.min(spent) } else { debit.cost };
             debit.limit.settle(&mut after, self.now, receipt, cost, spent);
-            if spent < cost {
+            let is_carried = LimitParameters::of(&debit.limit).carried;
+            if spent < cost && !is_carried {
                 self.keep_leased(&key, &debit.limit, &before, &mut after, words);
+            }
+            if is_carried
+                && spent <= cost
+                && self.is_kept(&key, &debit.limit, &before, words, cost - spent)
+            {
+                after = before.clone();
             }
         }
         let row = Row { key: &key, debit };
@@ -235,7 +242,7 @@ impl Pair {
     ) {
         let numbers = LimitParameters::of(limit);
         let Algorithm::TokenBucket { drain, tick, .. } = numbers.algorithm else { return };
-        let leased = self.redis.row(&[key, b":leased"].concat()).filter(|_| !numbers.extra_state);
+        let leased = self.redis.row(&[key, b":leased"].concat());
         let Some(leased) = leased.map(|row| held(limit, &row).words) else { return };
         let debt = |[at, debt]: [u64; 2]| {
             debt.saturating_sub((self.now / tick).saturating_sub(at).saturating_mul(drain))
@@ -245,6 +252,39 @@ impl Pair {
             let given = (was[1] - is[1]).min(debt(was).saturating_sub(debt(leased)));
             *after = remote::state([is[0], was[1] - given]);
         }
+    }
+
+    /// Nothing of a charge to a carried bucket is given back if any of it may be below leased tokens, except by the last
+    /// lease. Other accounts may be leased from as well.
+    fn is_kept(
+        &self,
+        key: &[u8],
+        limit: &Limit,
+        before: &State,
+        receipt: [u64; 2],
+        back: u64,
+    ) -> bool {
+        let numbers = LimitParameters::of(limit);
+        let Algorithm::TokenBucket { unit, drain, tick, .. } = numbers.algorithm else {
+            return false;
+        };
+        let Some(leased) = self.redis.row(&[key, b":leased"].concat()) else { return false };
+        let double = |at: usize| f64::from_le_bytes(leased[at..at + 8].try_into().unwrap()) as u64;
+        assert_eq!(leased.len(), 48, "a lease of a carried bucket has the numbers of its account");
+        let fields = StateFields::from(before);
+        let accounts = &fields.accounts;
+        if accounts.len() != 1
+            || fields.shut[1] > 0
+            || accounts[0].parameters != [16, 24, 32, 40].map(double)
+        {
+            return true;
+        }
+        let debt = |[at, debt]: [u64; 2]| {
+            debt.saturating_sub((self.now / tick).saturating_sub(at).saturating_mul(drain))
+        };
+        let (last, is) = ([double(0), double(8)], debt(fields.words));
+        let own = debt(receipt).min(back.saturating_mul(unit)).min(is);
+        last != receipt && own > is.saturating_sub(debt(last))
     }
 
     /// Takes a lease. Returns how much, and its receipt.
@@ -266,9 +306,19 @@ impl Pair {
         let retry = if taken > 0 { Some(Duration::ZERO) } else { expected.retry_after() };
         assert_eq!(given.retry_after, retry);
         assert_eq!((given.now, given.words), (self.now, StateFields::from(&after).words));
-        let write = if taken > 0 { Write::Must } else { Write::MustNot };
+        let begins = has_begun(&before, &after);
+        let write = if taken > 0 || begins { Write::Must } else { Write::MustNot };
         self.keep(&key, &debit.limit, &before, &after, write);
-        (taken, Receipt::from_words(given.words))
+        // Limits with a gap are not leased.
+        let receipt = remote::receipt(given.words, [0; 2], given.banned);
+        let receipt = remote::receipt_carried(receipt, given.carried);
+        if taken > 0 && LimitParameters::of(&debit.limit).carried {
+            let (words, _, banned) =
+                remote::receipt_words(&expected.statuses().next().unwrap().receipt);
+            let carried = remote::carried(&expected.statuses().next().unwrap().receipt);
+            assert_eq!((words, banned, carried), (given.words, given.banned, given.carried));
+        }
+        (taken, receipt)
     }
 
     /// Compares the row with the result of the Rust step. If the row was not to be written, only stamps that have

@@ -49,8 +49,9 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> StateFields {
         }
         if numbers.carried {
             let (own, others) = rest.split_at(40);
-            let accounts = others.split_at_checked(16).map_or(others, |(shut, accounts)| {
-                held.shut = doubles(shut);
+            let accounts = others.split_at_checked(24).map_or(others, |(words, accounts)| {
+                let [since, time, owed] = doubles(words);
+                (held.shut, held.owed) = ([since, time], owed);
                 accounts
             });
             let own = account(held.words, own);

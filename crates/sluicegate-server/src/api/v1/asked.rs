@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sluicegate_core::cost::llm::{EstimatedTokens, Usage};
 use sluicegate_core::key::Claims;
 use utoipa::ToSchema;
 
+use super::unique;
 use crate::api::object::Object;
 use crate::request::DescribedRequest;
 
@@ -29,10 +31,14 @@ pub(super) struct Asked {
     /// The address of the client.
     #[schema(value_type = Option<String>, example = "192.0.2.7")]
     ip: Option<IpAddr>,
-    /// Header fields.
+    /// Header fields, each once.
+    #[serde(deserialize_with = "unique::fields")]
     headers: BTreeMap<String, String>,
     /// What your authentication found out about the client, such as its plan.
+    #[serde(deserialize_with = "unique::texts")]
     claims: BTreeMap<String, String>,
+    /// How many tokens of a language model the request may use, for rules with `cost = { tokens = ".." }`.
+    tokens: Option<ExpectedTokens>,
     /// What the request costs, instead of what the rules say.
     pub(super) cost: Option<u64>,
     /// Asks for a ticket with which the cost is settled later. A place of a concurrency limit is held until then.
@@ -45,25 +51,57 @@ impl Asked {
     /// # Errors
     ///
     /// If there are two queries.
-    pub(super) fn described(&self) -> Result<DescribedRequest, &'static str> {
-        let claims = self.claims.iter();
-        let (path, query) = match self.path.split_once('?') {
-            None => (self.path.as_str(), self.query.as_deref()),
-            Some((path, query)) if self.query.is_none() => (path, Some(query)),
-            Some(_) => return Err("there is a query in `path` and one in `query`: expected one"),
-        };
+    pub(super) fn described(mut self) -> Result<DescribedRequest, &'static str> {
+        if let Some(at) = self.path.find('?') {
+            if self.query.is_some() {
+                return Err("there is a query in `path` and one in `query`: expected one");
+            }
+            self.query = Some(self.path.split_off(at + 1));
+            self.path.truncate(at);
+        }
+        if self.path.is_empty() {
+            "/".clone_into(&mut self.path);
+        }
+        let claims = self.claims.into_iter();
         Ok(DescribedRequest {
-            method: self.method.clone(),
-            path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
-            query: query.map(str::to_owned),
-            host: self.host.clone(),
-            route: self.route.clone(),
+            method: self.method,
+            path: self.path,
+            query: self.query,
+            host: self.host,
+            route: self.route,
             peer: self.ip,
-            headers: self.headers.clone().into_iter().collect(),
-            claims: claims.fold(Claims::new(), |claims, (name, value)| {
-                claims.with(name.clone(), value.clone())
-            }),
+            headers: self.headers.into_iter().collect(),
+            tokens: self.tokens.map(|tokens| EstimatedTokens::new(tokens.input, tokens.output)),
+            claims: claims.fold(Claims::new(), |claims, (name, value)| claims.with(name, value)),
         })
+    }
+}
+
+/// Tokens that a request may use.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ExpectedTokens {
+    /// Of the request.
+    input: u64,
+    /// The most that the answer may have.
+    output: u64,
+}
+
+/// Tokens that a request used.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UsedTokens {
+    /// Of the request, including `cached`.
+    input: u64,
+    /// Of the answer.
+    output: u64,
+    /// The part of `input` that the model read from its cache.
+    cached: u64,
+}
+
+impl From<UsedTokens> for Usage {
+    fn from(UsedTokens { input, output, cached }: UsedTokens) -> Self {
+        Self { input, output, cached }
     }
 }
 
@@ -80,7 +118,7 @@ pub(super) struct Batch {
 /// The most requests in a batch.
 pub(super) const MOST_IN_BATCH: usize = 100;
 
-/// What a reserved request cost in the end.
+/// What a reserved request cost in the end: either `spent` or `tokens`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settlement {
@@ -88,5 +126,8 @@ pub(super) struct Settlement {
     pub(super) ticket: String,
     /// What it cost. 0 gives everything back; more than was reserved is charged, beyond the limit if need be, but at
     /// most ten times what was reserved or what the limit holds.
-    pub(super) spent: u64,
+    pub(super) spent: Option<u64>,
+    /// The tokens that it used. They settle the rules with `settle = { tokens = ".." }`; other rules keep their charge, or
+    /// are settled as by a response of 200.
+    pub(super) tokens: Option<UsedTokens>,
 }

@@ -17,23 +17,32 @@ use crate::undecided::Undecided;
 
 /// What the calls share.
 #[derive(Clone)]
-pub(super) struct Context {
+pub(crate) struct Context {
     pub(super) service: Service,
     pub(super) tickets: Tickets,
 }
 
 impl Context {
-    pub(super) async fn take(&self, asked: &Asked) -> Outcome {
+    /// Without open tickets.
+    pub(crate) fn new(service: &Service) -> Self {
+        Self { service: service.clone(), tickets: Tickets::new(service.clock()) }
+    }
+
+    pub(super) async fn take(&self, asked: Asked) -> Outcome {
+        let reserve = asked.reserve;
         let owed = match self.owed(asked) {
             Ok(owed) => owed,
             Err(outcome) => return *outcome,
         };
-        if asked.reserve && !self.tickets.has_room() {
+        if reserve && !self.tickets.has_room() {
             return Outcome::failed(503, "there are too many open tickets");
         }
-        match self.service.take(&owed, self.service.deadline()).await {
+        let begun = self.service.board().latency().begin();
+        let taken = self.service.take(&owed, self.service.deadline()).await;
+        self.service.board().latency().end(begun);
+        match taken {
             Err(undecided) => self.undecided(&undecided),
-            Ok(decision) => self.taken(owed, decision, asked.reserve),
+            Ok(decision) => self.taken(owed, decision, reserve),
         }
     }
 
@@ -54,7 +63,7 @@ impl Context {
         }
     }
 
-    pub(super) async fn peek(&self, asked: &Asked) -> Outcome {
+    pub(super) async fn peek(&self, asked: Asked) -> Outcome {
         let owed = match self.owed(asked) {
             Ok(owed) => owed,
             Err(outcome) => return *outcome,
@@ -65,7 +74,7 @@ impl Context {
         }
     }
 
-    pub(super) async fn reset(&self, asked: &Asked) -> Result<(), Box<Outcome>> {
+    pub(super) async fn reset(&self, asked: Asked) -> Result<(), Box<Outcome>> {
         let owed = self.owed(asked)?;
         let reset = self.service.store().reset(&owed);
         let reset = self.service.in_time(reset, self.service.deadline()).await;
@@ -73,11 +82,12 @@ impl Context {
     }
 
     /// What a request owes, or why that is not known.
-    fn owed(&self, asked: &Asked) -> Result<Charge, Box<Outcome>> {
+    fn owed(&self, asked: Asked) -> Result<Charge, Box<Outcome>> {
         let rules = self.service.rules();
         let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
+        let cost = asked.cost;
         let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
-        charge(rules, &described, asked.cost.map(|cost| move |_| cost))
+        charge(rules, &described, cost.map(|cost| move |_| cost))
             .map_err(|missing| Outcome::failed(400, missing.to_string()).into())
     }
 
@@ -126,6 +136,11 @@ impl Outcome {
         }
         (status, headers, Json(self.decided)).into_response()
     }
+}
+
+/// The answer to a request that makes no sense.
+pub(in crate::api) fn bad(what: String) -> Response {
+    Outcome::failed(400, what).respond()
 }
 
 /// An answer is about one moment.

@@ -6,5 +6,10 @@ mod decide;
 mod routes;
 mod sent;
 mod tickets;
+mod unique;
 
+pub(crate) use self::decide::Context;
+pub(super) use self::decide::bad;
+pub(crate) use self::routes::routes_in;
+pub(super) use self::routes::{LARGEST, take_sent};
 pub use self::routes::{openapi, routes};

@@ -11,12 +11,11 @@ use super::answer::{Decided, Done};
 use super::asked::{Asked, Batch, MOST_IN_BATCH, Settlement};
 use super::decide::{Context, Outcome, no_store};
 use super::sent::Sent;
-use super::tickets::Tickets;
 use crate::api::object::Object;
 use crate::service::Service;
 
 /// The largest body, in bytes.
-const LARGEST: usize = 256 * 1024;
+pub(in crate::api) const LARGEST: usize = 256 * 1024;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -33,7 +32,11 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 /// `POST /v1/take`, `/v1/peek`, `/v1/settle`, `/v1/batch`, and `GET /v1/openapi.json`. `POST /v1/reset` is there if
 /// the service [allows it](crate::ServiceBuilder::allow_resets).
 pub fn routes(service: &Service) -> Router {
-    let tickets = Tickets::new(service.clock());
+    routes_in(Context::new(service))
+}
+
+/// The routes, which share open tickets with everything else in this context.
+pub(crate) fn routes_in(context: Context) -> Router {
     let description = Arc::new(openapi());
     let routes = Router::new()
         .route("/v1/take", post(take))
@@ -41,10 +44,9 @@ pub fn routes(service: &Service) -> Router {
         .route("/v1/settle", post(settle))
         .route("/v1/batch", post(batch))
         .route("/v1/openapi.json", get(async move || Json(Arc::unwrap_or_clone(description))));
-    let routes = if service.resets() { routes.route("/v1/reset", post(reset)) } else { routes };
-    routes
-        .layer(DefaultBodyLimit::max(LARGEST))
-        .with_state(Context { service: service.clone(), tickets })
+    let routes =
+        if context.service.resets() { routes.route("/v1/reset", post(reset)) } else { routes };
+    routes.layer(DefaultBodyLimit::max(LARGEST)).with_state(context)
 }
 
 /// Charges a request, if every limit admits it.
@@ -56,7 +58,20 @@ pub fn routes(service: &Service) -> Router {
     (status = 503, description = "The store could not decide.", body = Decided),
 ))]
 async fn take(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
-    context.take(&asked).await.respond()
+    context.take(asked).await.respond()
+}
+
+/// Answers a call of `take` with this body, which is declared as JSON.
+pub(in crate::api) async fn take_sent(context: &Context, body: &[u8]) -> Response {
+    let asked = match serde_json::from_slice(body) {
+        Ok(Object(asked)) => Ok(asked),
+        // axum looks again, and more slowly, so that it can say where in the body it is wrong.
+        Err(_) => Sent::read(body).map(|Sent(asked)| asked),
+    };
+    match asked {
+        Ok(asked) => context.take(asked).await.respond(),
+        Err(answer) => *answer,
+    }
 }
 
 /// What `take` would answer, without charging anything.
@@ -65,7 +80,7 @@ async fn take(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Respo
     (status = 429, description = "A limit would refuse it.", body = Decided),
 ))]
 async fn peek(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
-    context.peek(&asked).await.respond()
+    context.peek(asked).await.respond()
 }
 
 /// Decides about several requests, one after the other. The answer is 200; each request has a status of its own.
@@ -78,7 +93,7 @@ async fn batch(State(context): State<Context>, Sent(batch): Sent<Batch>) -> Resp
         return Outcome::failed(400, what).respond();
     }
     let mut decided = Vec::with_capacity(batch.requests.len());
-    for Object(asked) in &batch.requests {
+    for Object(asked) in batch.requests {
         decided.push(context.take(asked).await.decided);
     }
     (no_store(), Json(decided)).into_response()
@@ -87,13 +102,21 @@ async fn batch(State(context): State<Context>, Sent(batch): Sent<Batch>) -> Resp
 /// Settles a reserved request: changes what it was charged into what it cost.
 #[utoipa::path(post, path = "/v1/settle", request_body = Settlement, responses(
     (status = 200, description = "It is settled.", body = Done),
+    (status = 400, description = "There is neither `spent` nor `tokens`, or both.", body = Decided),
     (status = 404, description = "The ticket is not known, or was open for longer than ten minutes.", body = Done),
 ))]
 async fn settle(State(context): State<Context>, Sent(settlement): Sent<Settlement>) -> Response {
+    let is_clear = settlement.spent.is_some() != settlement.tokens.is_some();
+    if !is_clear {
+        let error = "expected either `spent` or `tokens`";
+        return Outcome::failed(400, error).respond();
+    }
     let ticket = context.tickets.take(&settlement.ticket);
     let done = ticket.is_some();
-    if let Some(ticket) = ticket {
-        ticket.settle(settlement.spent);
+    match (ticket, settlement.spent, settlement.tokens) {
+        (Some(ticket), Some(spent), _) => ticket.settle(spent),
+        (Some(ticket), None, Some(used)) => ticket.settle_tokens(used.into()),
+        _ => {}
     }
     let status = if done { StatusCode::OK } else { StatusCode::NOT_FOUND };
     (status, no_store(), Json(Done { done })).into_response()
@@ -105,7 +128,7 @@ async fn settle(State(context): State<Context>, Sent(settlement): Sent<Settlemen
     (status = 404, description = "The server does not allow it.", body = Done),
 ))]
 async fn reset(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
-    match context.reset(&asked).await {
+    match context.reset(asked).await {
         Ok(()) => (no_store(), Json(Done { done: true })).into_response(),
         Err(outcome) => outcome.respond(),
     }

@@ -26,6 +26,19 @@ where
     }
 }
 
+impl<T> Sent<T>
+where
+    Object<T>: DeserializeOwned,
+{
+    /// Reads a body that is declared as JSON.
+    pub(super) fn read(body: &[u8]) -> Result<Self, Box<Response>> {
+        match Json::from_bytes(body) {
+            Ok(Json(Object(body))) => Ok(Self(body)),
+            Err(error) => Err(bad_body(&error).into()),
+        }
+    }
+}
+
 fn bad_body(error: &JsonRejection) -> Response {
     let status = match error.status() {
         StatusCode::UNPROCESSABLE_ENTITY => 400,

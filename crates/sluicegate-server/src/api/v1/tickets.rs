@@ -23,9 +23,12 @@ pub(super) struct Tickets {
 #[derive(Default)]
 struct Open {
     tickets: HashMap<u128, Reserved>,
-    /// When each ticket closes, in order, also those that were settled.
+    /// When each ticket closes, in order. Those that were settled are still there, but never the larger part.
     closing: VecDeque<(u64, u128)>,
 }
+
+/// As many settled tickets are kept in the queue, because it is not worth the while to look for fewer.
+const FEW: usize = 1_024;
 
 impl Tickets {
     pub(super) fn new(clock: &Clock) -> Self {
@@ -35,7 +38,7 @@ impl Tickets {
     /// Whether there is room for another ticket.
     pub(super) fn has_room(&self) -> bool {
         let now = self.clock.now();
-        self.locked().closed_by(now).closing.len() < MOST
+        self.locked().closed_by(now).tickets.len() < MOST
     }
 
     /// Keeps a ticket. Returns its name, which nobody can guess; `None` if there is no room, and the charge is given
@@ -44,7 +47,7 @@ impl Tickets {
         let name = getrandom::u64().ok().zip(getrandom::u64().ok());
         let now = self.clock.now();
         let mut open = self.locked().closed_by(now);
-        let (Some((high, low)), true) = (name, open.closing.len() < MOST) else {
+        let (Some((high, low)), true) = (name, open.tickets.len() < MOST) else {
             drop(open);
             ticket.settle(0);
             return None;
@@ -59,11 +62,24 @@ impl Tickets {
     pub(super) fn take(&self, name: &str) -> Option<Reserved> {
         let name = (name.len() == 32).then(|| u128::from_str_radix(name, 16).ok())??;
         let now = self.clock.now();
-        self.locked().closed_by(now).tickets.remove(&name)
+        let mut open = self.locked().closed_by(now);
+        let ticket = open.tickets.remove(&name);
+        open.forget_settled();
+        ticket
     }
 
     fn locked(&self) -> Locked<'_> {
         Locked(self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Open {
+    /// Each ticket is looked at once or twice, whenever it is settled.
+    fn forget_settled(&mut self) {
+        let Self { tickets, closing } = self;
+        if closing.len() > 2 * tickets.len() + FEW {
+            closing.retain(|(_, name)| tickets.contains_key(name));
+        }
     }
 }
 
@@ -79,5 +95,38 @@ impl<'a> Locked<'a> {
             }
         }
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_core::adapter::{Charge, Outcome};
+    use sluicegate_core::store::BoxStore;
+    use sluicegate_core::{ManualClock, Memory};
+
+    use super::*;
+
+    /// 200 a second that are settled at once would fill the queue within ten minutes.
+    #[test]
+    fn tickets_that_were_settled_take_no_room() {
+        let store = BoxStore::new(Memory::with_capacity(16));
+        let reserved = || {
+            let charge = Charge::new();
+            let decision = Outcome::free().decision(&charge);
+            Reserved::new(&store, charge, decision)
+        };
+        let tickets = Tickets::new(&ManualClock::new().into());
+        let open = tickets.keep(reserved()).expect("room");
+        for _ in 0..MOST {
+            let settled = tickets.keep(reserved()).expect("room");
+            assert!(tickets.take(&settled).is_some());
+        }
+        assert!(tickets.has_room());
+        assert!(tickets.locked().0.closing.len() <= FEW + 3);
+        assert!(tickets.take(&open).is_some());
+        for _ in 0..MOST {
+            tickets.keep(reserved()).expect("room");
+        }
+        assert!(!tickets.has_room() && tickets.keep(reserved()).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! actix-web uses an older version of the `http` crate than the rest of the workspace.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 use http::request::Parts;
 
@@ -16,7 +16,8 @@ pub(super) fn response<R>(
     shed: &Shed,
     request: &HttpRequest,
 ) -> HttpResponse {
-    let (head, body) = settings.response(shed, || parts(request)).into_parts();
+    let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let (head, body) = settings.response(shed, content_type, || parts(request)).into_parts();
     let status = StatusCode::from_u16(head.status.as_u16());
     let mut response = HttpResponse::new(status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE));
     for (name, value) in &head.headers {

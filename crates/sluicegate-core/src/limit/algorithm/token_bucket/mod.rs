@@ -108,8 +108,12 @@ impl TokenBucket {
         [self.ticks(now), debt.map_or(self.cap, |debt| debt.min(self.cap))]
     }
 
-    pub(crate) fn all_spent(&self, now: u64) -> Words {
-        [self.ticks(now), self.cap]
+    pub(crate) fn spent(&self, words: Words, now: u64) -> u64 {
+        self.debt(words, now).div_ceil(self.unit)
+    }
+
+    pub(crate) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
+        [self.ticks(now), tokens.saturating_mul(self.unit).min(self.cap)]
     }
 
     /// Charges up to the brim, parts of a token too: a bucket that is full by a part stays so.

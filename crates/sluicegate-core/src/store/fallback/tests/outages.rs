@@ -87,7 +87,7 @@ impl Fleet {
         }
     }
 
-    /// The same with a request of each process in turn, all within the time in which a token drains.
+    /// Like `run`, but with a request of each process in turn, all within the time in which a token drains.
     fn in_turn(&mut self, time: Duration, limit: Limit, is_there: impl Fn(usize, u64) -> bool) {
         let mut key = KeyBuf::new();
         "alice".write(&mut key);

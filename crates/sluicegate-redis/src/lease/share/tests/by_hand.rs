@@ -217,3 +217,33 @@ fn a_time_that_was_read_too_early_makes_nothing_void() {
     pair.share.expire(at(NOW), &mut pair.totals);
     assert_eq!(pair.share.unspent(), 4);
 }
+
+/// They would keep the new numbers from admitting anything until they have drained.
+#[test]
+fn a_lease_that_arrives_after_the_numbers_have_changed_is_given_back() {
+    let mut pair = Pair::new(TEN, 3..=3);
+    assert!(pair.lease(NOW));
+    let wanted = pair.share.request(NOW, &pair.batch).expect("nothing is under way");
+    assert_eq!(pair.share.leave().map(|tokens| tokens.unspent).sum::<u64>(), 2);
+    let lease = pair.server.lease(wanted, NOW);
+    let (told, surplus) = pair.share.grant(&lease, (NOW, wanted), NOW, &mut pair.totals);
+    assert!(told.is_empty());
+    assert_eq!(surplus.map(|tokens| tokens.unspent), Some(lease.taken));
+    assert_eq!(pair.unspent(NOW), 0);
+    // Once these numbers decide again, the next one is kept.
+    assert!(pair.take(NOW, 1).is_none());
+    assert!(pair.lease(NOW));
+    assert!(pair.unspent(NOW) > 0);
+}
+
+#[test]
+fn a_lease_that_arrives_late_after_the_numbers_have_changed_is_given_back() {
+    let mut pair = Pair::new(TEN, 3..=3);
+    let wanted = pair.share.request(NOW, &pair.batch).expect("nothing is under way");
+    assert_eq!(pair.share.leave().count(), 0);
+    let lease = pair.server.lease(wanted, NOW);
+    pair.share.fail();
+    let surplus = pair.share.add(LeasedTokens::new(&lease, NOW));
+    assert_eq!(surplus.map(|tokens| tokens.unspent), Some(lease.taken));
+    assert_eq!(pair.unspent(NOW), 0);
+}

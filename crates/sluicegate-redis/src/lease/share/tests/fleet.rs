@@ -44,6 +44,8 @@ pub(super) struct Fleet {
     answers: Vec<Lease>,
     /// What was admitted when, by the server's clock.
     admitted: BTreeMap<u64, u64>,
+    /// What each limit admitted when.
+    admitted_by: BTreeMap<u64, (Limit, BTreeMap<u64, u64>)>,
     random: fastrand::Rng,
     now: u64,
     /// The longest time to the server or back.
@@ -78,6 +80,7 @@ impl Fleet {
             came: [0; 3],
             answers: Vec::new(),
             admitted: BTreeMap::new(),
+            admitted_by: BTreeMap::new(),
             random: fastrand::Rng::with_seed(seed),
             now: START,
             way,
@@ -90,6 +93,7 @@ impl Fleet {
             self.now += self.random.u64(0..=pause);
             self.answer();
             let at = self.random.usize(0..self.processes.len());
+            self.server.limit = self.processes[at].share.debit.limit;
             match self.random.u8(0..40) {
                 0 => self.hand_over(at),
                 // A fleet without leases.
@@ -147,6 +151,10 @@ impl Fleet {
 
     fn admit(&mut self, when: u64, cost: u64) {
         *self.admitted.entry(when).or_default() += cost;
+        let limit = self.server.limit;
+        let key = limit.capacity() ^ limit.count() << 32;
+        let (_, by) = self.admitted_by.entry(key).or_insert((limit, BTreeMap::new()));
+        *by.entry(when).or_default() += cost;
     }
 
     fn request(&mut self, at: usize) {
@@ -204,6 +212,7 @@ impl Fleet {
     fn answer(&mut self) {
         for at in 0..self.processes.len() {
             let Some(mut question) = self.processes[at].under_way else { continue };
+            self.server.limit = self.processes[at].share.debit.limit;
             if question.answer.is_none() && question.arrives <= self.now {
                 self.answers.push(self.server.lease(question.wanted, self.now));
                 let back = self.now + self.random.u64(0..=self.way);
@@ -234,13 +243,12 @@ impl Fleet {
         let is_wanted = process.share.is_wanted();
         // The request that asked is decided when the server decides. Requests that came later are decided when the
         // answer arrives.
-        for (told, when) in told
-            .iter()
-            .map(|told| (told, lease.now))
-            .chain(late.iter().map(|told| (told, self.now)))
+        let arrived = self.now;
+        for (told, when) in
+            told.iter().map(|told| (told, lease.now)).chain(late.iter().map(|told| (told, arrived)))
         {
             if told.outcome.is_admitted() {
-                *self.admitted.entry(when).or_default() += told.waiter.cost;
+                self.admit(when, told.waiter.cost);
             } else {
                 self.came[1] += 1;
             }
@@ -266,19 +274,16 @@ impl Fleet {
 
     /// Checks every interval.
     pub(super) fn never_exceeds_the_limit(&self) {
-        let Algorithm::TokenBucket { unit, drain, tick, cap, .. } =
-            LimitParameters::of(&self.server.limit).algorithm
-        else {
-            panic!("a bucket")
-        };
-        let (mut level, mut last) = (0_u64, 0);
-        for (now, cost) in &self.admitted {
-            // The debt of all admissions, in the worst interval until now.
-            let drained = (now / tick - last / tick).saturating_mul(drain);
-            level = level.saturating_sub(drained) + cost * unit;
-            assert!(level <= cap, "{} more than the limit", (level - cap).div_ceil(unit));
-            last = *now;
+        assert_eq!(over(&self.server.limit, &self.admitted), 0, "tokens more than the limit");
+    }
+
+    /// Checks every interval, for what each limit has admitted. All of them together may exceed the most generous one by
+    /// as much as the other one holds.
+    fn never_exceeds_any_limit(&self, [generous, other]: [Limit; 2]) {
+        for (limit, admitted) in self.admitted_by.values() {
+            assert_eq!(over(limit, admitted), 0, "tokens more than {limit}");
         }
+        assert!(over(&generous, &self.admitted) <= other.capacity(), "beside {other}");
     }
 
     pub(super) fn is_accounted_for(&self) {
@@ -286,6 +291,47 @@ impl Fleet {
             let totals = &process.totals;
             let known = totals.spent + totals.given_back + totals.expired + process.share.unspent();
             assert_eq!(totals.leased, known, "{totals:?}");
+        }
+    }
+}
+
+/// How many tokens more than a bucket admits there are in the worst interval.
+fn over(limit: &Limit, admitted: &BTreeMap<u64, u64>) -> u64 {
+    let Algorithm::TokenBucket { unit, drain, tick, cap, .. } =
+        LimitParameters::of(limit).algorithm
+    else {
+        panic!("a bucket")
+    };
+    let (mut level, mut last, mut most) = (0_u64, 0, 0);
+    for (now, cost) in admitted {
+        // The debt of all admissions, in the worst interval until now.
+        let drained = (now / tick - last / tick).saturating_mul(drain);
+        level = level.saturating_sub(drained) + cost * unit;
+        most = most.max(level.saturating_sub(cap).div_ceil(unit));
+        last = *now;
+    }
+    most
+}
+
+#[test]
+fn processes_with_different_numbers_of_a_bucket_never_exceed_their_own() {
+    let plan = |text: &str| format!("{text} named plan carried").parse::<Limit>().expect("a limit");
+    for [generous, tight] in [
+        [plan("1000/second"), plan("300/second")],
+        [plan("1000/second burst 400"), plan("700/second burst 37")],
+        [plan("1000/second"), plan("1000/second burst 100")],
+    ] {
+        for seed in 0..12 {
+            for (pause, way) in [(500, 2_000), (500, 20_000), (2_000, 500), (10_000, 3_000)] {
+                let mut fleet = Fleet::of(generous, 4, BATCH, seed, way);
+                for at in [1, 3] {
+                    fleet.processes[at].share = share(tight, &BATCH);
+                }
+                fleet.run(1_500, pause);
+                fleet.never_exceeds_any_limit([generous, tight]);
+                fleet.is_accounted_for();
+                assert!(fleet.total() > 100, "{generous}: {}", fleet.total());
+            }
         }
     }
 }

@@ -1,0 +1,73 @@
+//! Options of every command that serves.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use clap::Args;
+use sluicegate_server::admin::Token;
+
+use crate::log;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Counting")]
+pub(crate) struct StoreOptions {
+    /// Counts in Redis or Valkey at this URL, such as `redis://user:secret@host:6379` or `rediss://..`, so that several
+    /// servers share every limit. Otherwise each server counts in its memory.
+    #[arg(long, value_name = "URL", env = "SLUICEGATE_REDIS", hide_env_values = true)]
+    pub(crate) redis: Option<String>,
+    /// Leases up to this many tokens of a key from Redis at once, 1000 if no number is given, and spends them without a
+    /// round trip. All servers together still admit no more than the limit. If a server is killed, the tokens that it has
+    /// leased are missing until the bucket has refilled, or the window ends. Requests that are charged to several limits,
+    /// and sliding windows, ask Redis each time.
+    #[arg(long, value_name = "TOKENS", requires = "redis", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(2..=4_294_967_296))]
+    pub(crate) redis_lease: Option<u64>,
+    /// How many keys the memory has room for.
+    #[arg(long, value_name = "NUMBER", default_value = "131072", conflicts_with = "redis")]
+    pub(crate) keys: usize,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct Running {
+    /// Reads files again only on SIGHUP, and not when they change.
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    /// How long to keep serving after SIGTERM, in seconds. Meanwhile the health check fails, so that load balancers send no
+    /// further requests.
+    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    pub(crate) drain_delay: u64,
+    /// How long the last requests may take after that, in seconds, before they are cut off.
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(crate) drain: u64,
+    /// How log lines are written.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log: log::Format,
+    /// Which log lines are written: a level, or levels of modules, such as `info,sluicegate_redis=debug`.
+    #[arg(long, value_name = "FILTER", env = "SLUICEGATE_LOG", default_value = "info")]
+    pub(crate) log_level: String,
+}
+
+/// An address, or none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Port(pub(crate) Option<SocketAddr>);
+
+impl FromStr for Port {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        let address = text
+            .parse()
+            .map_err(|_| "expected an IP address and a port such as 127.0.0.1:8080, or `off`")?;
+        Ok(Self(Some(address)))
+    }
+}
+
+/// The token of `--admin-token`.
+pub(crate) fn token(given: Option<&str>) -> Result<Option<Token>, &'static str> {
+    let Some(given) = given else { return Ok(None) };
+    Token::new(given).map(Some).ok_or("--admin-token: expected at least 16 bytes")
+}

@@ -1,0 +1,74 @@
+//! Where limits are counted.
+
+use std::error::Error;
+use std::time::Duration;
+
+use sluicegate_core::Memory;
+use sluicegate_core::store::BoxStore;
+use sluicegate_redis::{Leased, Redis};
+use sluicegate_server::ServiceBuilder;
+use tracing::warn;
+
+use crate::shared::StoreOptions;
+
+/// How long the process waits at its end for what is on its way to Redis.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The store of the options.
+pub(crate) enum Counting {
+    Memory(Memory),
+    Redis(Redis),
+    Leased(Leased),
+}
+
+impl Counting {
+    pub(crate) fn new(options: &StoreOptions, deadline: Duration) -> Result<Self, Box<dyn Error>> {
+        let Some(url) = &options.redis else {
+            if options.keys == 0 {
+                return Err("--keys: 0 keys count nothing, expected at least 1".into());
+            }
+            if u32::try_from(options.keys).is_err() {
+                return Err("--keys: expected less than 4294967296, which would take 160 GB".into());
+            }
+            return Ok(Self::Memory(Memory::with_capacity(options.keys)));
+        };
+        // The server need not be there yet.
+        let redis = Redis::builder().url(url).deadline(deadline).client_name("sluicegate").build();
+        let redis = redis.map_err(|error| format!("--redis: {error}"))?;
+        Ok(match options.redis_lease {
+            Some(tokens) => Self::Leased(Leased::new(redis, 1..=tokens)),
+            None => Self::Redis(redis),
+        })
+    }
+
+    /// The service that counts here. It shows the state of a store whose type it knows.
+    pub(crate) fn under(&self, service: ServiceBuilder) -> ServiceBuilder {
+        match self {
+            Self::Memory(memory) => service.store(memory.clone()),
+            Self::Redis(redis) => service.store(redis.clone()),
+            Self::Leased(leased) => service.store(leased.clone()),
+        }
+    }
+
+    pub(crate) fn boxed(&self) -> BoxStore {
+        match self {
+            Self::Memory(memory) => BoxStore::new(memory.clone()),
+            Self::Redis(redis) => BoxStore::new(redis.clone()),
+            Self::Leased(leased) => BoxStore::new(leased.clone()),
+        }
+    }
+
+    /// Gives back what was leased, and waits for what is on its way to Redis.
+    pub(crate) async fn flush(&self) {
+        let flushed = async {
+            match self {
+                Self::Memory(_) => {}
+                Self::Redis(redis) => redis.flush().await,
+                Self::Leased(leased) => leased.flush().await,
+            }
+        };
+        if tokio::time::timeout(FLUSH, flushed).await.is_err() {
+            warn!("Redis has not taken everything that was given back");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Text for a terminal, or for a program that reads it through a pipe.
+
+use std::io::{self, Write as _};
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, is not an error.
+pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Text without characters that move the cursor, change the order of characters or cannot be seen. Terminals obey them,
+/// and the keys are chosen by clients.
+pub(crate) fn escaped(text: &str) -> String {
+    // Quotes are harmless.
+    escaped_except(&['"', '\''], text)
+}
+
+/// Several lines of text that quote a file, without what a terminal would obey.
+pub(crate) fn readable(text: &str) -> String {
+    escaped_except(&['"', '\'', '\\', '\n'], text)
+}
+
+fn escaped_except(kept: &[char], text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for piece in text.split_inclusive(kept) {
+        let last = piece.chars().next_back().filter(|last| kept.contains(last));
+        let body = &piece[..piece.len() - usize::from(last.is_some())];
+        escaped.extend(body.escape_debug());
+        escaped.extend(last);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        for (text, expected) in [
+            ("\u{1b}]0;owned\u{7}", r"\u{1b}]0;owned\u{7}"),
+            ("a\r\nb\tc", r"a\r\nb\tc"),
+            ("\u{9b}2J", r"\u{9b}2J"),
+            ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}", r"a\u{202e}b\u{2066}c\u{200f}d\u{61c}"),
+            ("zero\u{200b}width\u{2028}", r"zero\u{200b}width\u{2028}"),
+            (r"back\slash", r"back\\slash"),
+            ("it's \"é\" 日本", "it's \"é\" 日本"),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+    }
+
+    #[test]
+    fn lines_and_backslashes_of_a_file_stay_as_they_are() {
+        let text = "a.toml:1:1: `\\d+` is \"not\" 日本\nnext";
+        assert_eq!(readable(text), text);
+        assert_eq!(readable("\u{1b}[2J\r\n\u{202e}"), "\\u{1b}[2J\\r\n\\u{202e}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The process as operators and orchestrators see it: signals, with clients at work.
+
+#![cfg(unix)]
+
+mod client;
+mod leases;
+mod redis_leases;
+mod reloading;
+mod sluicegate;
+mod stopping;
+mod top;

@@ -1,0 +1,173 @@
+//! `sluicegate proxy`, as a program.
+#![cfg(unix)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+/// A proxy on free ports. It ends with this.
+struct Proxied {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Proxied {
+    fn start(config: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
+        command.args([
+            "proxy",
+            "--log",
+            "json",
+            "--no-watch",
+            "--admin",
+            "127.0.0.1:0",
+            "--config",
+        ]);
+        command.arg(config).env_remove("SLUICEGATE_REDIS").env_remove("SLUICEGATE_ADMIN_TOKEN");
+        command.env_remove("NOTIFY_SOCKET").env_remove("SLUICEGATE_LOG").stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { child, log }
+    }
+
+    /// The next line of the log that contains `text`.
+    fn line(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "the proxy ended");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn address(&mut self, port: &str) -> String {
+        let line = self.line(&format!("\"port\":\"{port}\""));
+        let (_, rest) = line.split_once("\"address\":\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+}
+
+impl Drop for Proxied {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The answer to a request for `path`.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn config(upstream: &str, limit: &str) -> String {
+    format!(
+        "[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nurl = \"http://{upstream}\"\n\
+         [[rules]]\nname = \"api\"\nkey = \"ip\"\nlimits = [\"{limit}\"]\n"
+    )
+}
+
+#[test]
+fn a_proxy_limits_reloads_logs_and_answers_its_last_request() {
+    let application = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = application.local_addr().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("proxy.toml");
+    std::fs::write(&file, config(&upstream, "1/hour")).unwrap();
+    let mut proxy = Proxied::start(&file);
+    let address = proxy.address("proxied");
+    let admin = proxy.address("admin");
+    // The application answers when it is told to.
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (arrive, arrived) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        for stream in application.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4096];
+            // `/readyz` only connects.
+            if stream.read(&mut head).unwrap_or(0) == 0 {
+                continue;
+            }
+            arrive.send(()).unwrap();
+            released.recv().unwrap();
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
+        }
+    });
+    release.send(()).unwrap();
+    assert!(get(&address, "/secret?token=1").ends_with("ok"));
+    let line = proxy.line("sluicegate_proxy::access");
+    assert!(line.contains("\"path\":\"/secret\"") && line.contains("\"status\":200"), "{line}");
+    assert!(!line.contains("token"), "{line}");
+    assert!(get(&address, "/").starts_with("HTTP/1.1 429 "));
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 200 "));
+    let metrics = get(&admin, "/metrics");
+    assert!(metrics.contains("sluicegate_proxy_requests_total{status=\"4xx\"} 1"), "{metrics}");
+
+    // What is not HTTP is counted and logged, although there is no request.
+    let mut broken = TcpStream::connect(&address).unwrap();
+    broken.write_all(b"GET / HTTP/1.1\r\nbad field: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    broken.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(proxy.line("no valid request").contains("sluicegate_proxy::access"));
+    assert!(get(&admin, "/metrics").contains("sluicegate_proxy_malformed_total 1"));
+
+    std::fs::write(&file, config(&upstream, "1000/hour")).unwrap();
+    proxy.signal("-HUP");
+    proxy.line("files read again");
+    arrived.recv().unwrap();
+    let asked = std::thread::spawn(move || get(&address, "/"));
+    arrived.recv().unwrap();
+    proxy.signal("-TERM");
+    proxy.line("stopping");
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 503 "));
+    release.send(()).unwrap();
+    assert!(asked.join().unwrap().ends_with("ok"));
+    assert!(proxy.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_system_whose_authorities_cannot_be_read_is_an_error_that_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("proxy.toml");
+    let text = "rules = []\n[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nurl = \"https://localhost:1\"\n";
+    std::fs::write(&file, text).unwrap();
+    let absent = directory.path().join("absent.pem");
+    let output = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
+        .args(["proxy", "--admin", "off", "--config"])
+        .arg(&file)
+        .env("SSL_CERT_FILE", &absent)
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("upstream.tls: no authority of this system"), "{said}");
+    assert!(said.contains("absent.pem") && said.contains("No such file"), "{said}");
+}
+
+#[test]
+fn a_file_without_an_application_is_an_error_that_says_what_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("proxy.toml");
+    std::fs::write(&file, "rules = []\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
+        .args(["proxy", "--admin", "off", "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("[listen]") && said.contains("[upstream]"), "{said}");
+}

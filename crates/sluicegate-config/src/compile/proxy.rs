@@ -1,0 +1,236 @@
+//! The tables of `sluicegate proxy`, checked.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::context::Context;
+use crate::document;
+use crate::source::DocumentPath;
+
+/// Where a proxy listens, `[listen]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listen {
+    /// The address and the port.
+    pub address: SocketAddr,
+    /// The files of a certificate, its key, and the authorities of clients.
+    pub tls: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
+    /// The most connections.
+    pub connections: usize,
+    /// The largest head of a request, in bytes.
+    pub head: usize,
+    /// How long a client may take for a handshake and for the head of a request.
+    pub head_timeout: Duration,
+    /// How long a connection may be without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take for the next piece of a body.
+    pub read_timeout: Duration,
+    /// How long a client may take to read the next piece of a response.
+    pub write_timeout: Duration,
+    /// The protocols to which clients may upgrade, in lower case.
+    pub upgrades: Vec<String>,
+}
+
+/// The application behind a proxy, `[upstream]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Upstream {
+    /// Its host and port, such as `127.0.0.1:3000`.
+    pub authority: String,
+    /// How to speak TLS with it, if its URL begins with `https`.
+    pub tls: Option<UpstreamTls>,
+    /// Whether it speaks HTTP/2 without being asked first.
+    pub http2: bool,
+    /// How long it may take to accept a connection.
+    pub connect_timeout: Duration,
+    /// How long it may take until the head of its response.
+    pub response_timeout: Duration,
+    /// The most requests that it works on.
+    pub requests: usize,
+    /// The most idle connections that are kept.
+    pub idle_connections: usize,
+    /// How long an idle connection is kept.
+    pub idle_timeout: Duration,
+}
+
+/// TLS with the application behind a proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpstreamTls {
+    /// The file of the authorities that vouch for its certificate. `None`: those of the system.
+    pub authorities: Option<PathBuf>,
+    /// The name that its certificate has to have. `None`: the host.
+    pub server_name: Option<String>,
+    /// The files of the certificate that the proxy presents, and of its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// The sizes of heads that are allowed: hyper needs 8 KiB, and more than 1 MiB for each of 10,000 connections is too much.
+const HEADS: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
+
+/// The most connections, requests and idle connections that a file can ask for. A process has fewer descriptors.
+const MOST: u64 = 1_000_000;
+
+pub(super) fn listen(
+    said: &document::Listen,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Listen> {
+    let reader = Reader { path, context };
+    let address = said.address.parse();
+    let address = address.map_err(|_| "expected an address and a port such as `0.0.0.0:8080`");
+    let address = context.check(&path.name("address"), address);
+    let tls = said.tls.as_ref().map(|tls| {
+        let clients = tls.clients.as_ref().map(PathBuf::from);
+        (PathBuf::from(&tls.certificate), PathBuf::from(&tls.key), clients)
+    });
+    let head = said.head.unwrap_or(32 * 1024);
+    let head = HEADS.contains(&head).then_some(head).ok_or("expected 8192 to 1048576 bytes");
+    let head = context.check(&path.name("head"), head);
+    let connections = reader.count("connections", said.connections, 10_000);
+    let head_timeout = reader.time("head_timeout", said.head_timeout.as_deref(), 10);
+    let idle_timeout = reader.time("idle_timeout", said.idle_timeout.as_deref(), 75);
+    let read_timeout = reader.time("read_timeout", said.read_timeout.as_deref(), 30);
+    let write_timeout = reader.time("write_timeout", said.write_timeout.as_deref(), 30);
+    let upgrades = upgrades(said.upgrades.as_ref(), &path.name("upgrades"), context);
+    Some(Listen {
+        address: address?,
+        tls,
+        connections: connections?,
+        head: usize::try_from(head?).ok()?,
+        head_timeout: head_timeout?,
+        idle_timeout: idle_timeout?,
+        read_timeout: read_timeout?,
+        write_timeout: write_timeout?,
+        upgrades: upgrades?,
+    })
+}
+
+fn upgrades(
+    said: Option<&document::Texts>,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Vec<String>> {
+    let Some(said) = said else { return Some(vec!["websocket".to_owned()]) };
+    let protocols: Vec<_> = said.as_slice().iter().map(|name| name.to_ascii_lowercase()).collect();
+    if protocols.iter().any(|name| name == "h2c") {
+        // An upgraded connection is a tunnel: every request in it would pass uncounted.
+        context.report(path, "requests in a tunnel of HTTP/2 are not counted, expected no `h2c`");
+        return None;
+    }
+    let known = protocols.iter().map(|name| context.header_name(name, path)).collect::<Vec<_>>();
+    known.iter().all(Option::is_some).then_some(protocols)
+}
+
+pub(super) fn upstream(
+    said: &document::Upstream,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Upstream> {
+    let reader = Reader { path, context };
+    let url = context.check(&path.name("url"), url(&said.url));
+    let is_tls = url.as_ref().is_none_or(|(is_tls, _)| *is_tls);
+    let tls = tls(said.tls.as_ref(), is_tls, &path.name("tls"), context);
+    let connect_timeout = reader.time("connect_timeout", said.connect_timeout.as_deref(), 2);
+    let response_timeout = reader.time("response_timeout", said.response_timeout.as_deref(), 60);
+    let idle_timeout = reader.time("idle_timeout", said.idle_timeout.as_deref(), 4);
+    let requests = reader.count("requests", said.requests, 10_000);
+    let idle_connections = reader.count("idle_connections", said.idle_connections, 100);
+    let (is_tls, authority) = url?;
+    let tls = tls?;
+    Some(Upstream {
+        authority,
+        tls: is_tls.then_some(tls),
+        http2: said.http2,
+        connect_timeout: connect_timeout?,
+        response_timeout: response_timeout?,
+        requests: requests?,
+        idle_connections: idle_connections?,
+        idle_timeout: idle_timeout?,
+    })
+}
+
+fn tls(
+    said: Option<&document::UpstreamTls>,
+    is_tls: bool,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<UpstreamTls> {
+    let Some(said) = said else { return Some(UpstreamTls::default()) };
+    if !is_tls {
+        context
+            .report(path, "the application does not speak TLS, expected a `url` with `https://`");
+        return None;
+    }
+    let identity = match (&said.certificate, &said.key) {
+        (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
+        (None, None) => Ok(None),
+        _ => Err("expected both a `certificate` and its `key`, or none"),
+    };
+    let identity = context.check(path, identity);
+    let name = said.server_name.as_deref().map(|name| host(name).ok_or("expected a host name"));
+    let server_name = context.check(&path.name("server_name"), name.transpose());
+    Some(UpstreamTls {
+        authorities: said.authorities.as_ref().map(PathBuf::from),
+        server_name: server_name?.map(|name| name.trim_matches(['[', ']']).to_owned()),
+        identity: identity?,
+    })
+}
+
+/// Whether a URL asks for TLS, and its host and port. It has nothing else.
+fn url(url: &str) -> Result<(bool, String), &'static str> {
+    const EXPECTED: &str =
+        "expected a scheme, a host and a port, such as `http://127.0.0.1:3000`, without a path";
+    let (is_tls, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+        (Some(rest), _) => (false, rest),
+        (_, Some(rest)) => (true, rest),
+        _ => return Err(EXPECTED),
+    };
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    let name = match authority.rsplit_once(':') {
+        // The colons of an address of IPv6 are inside of brackets.
+        Some((host, port)) if !port.contains(']') => {
+            port.parse::<u16>().ok().filter(|port| *port > 0).ok_or(EXPECTED)?;
+            host
+        }
+        _ => authority,
+    };
+    host(name).map(|_| (is_tls, authority.to_owned())).ok_or(EXPECTED)
+}
+
+/// The name or address, if it is a host.
+fn host(host: &str) -> Option<&str> {
+    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match literal {
+        Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            !host.is_empty() && host.bytes().all(fits)
+        }
+    };
+    is_host.then_some(host)
+}
+
+struct Reader<'a> {
+    path: &'a DocumentPath<'a>,
+    context: &'a Context<'a>,
+}
+
+impl Reader<'_> {
+    fn time(&self, name: &str, said: Option<&str>, seconds: u64) -> Option<Duration> {
+        match said {
+            Some(text) => self.context.time(text, &self.path.name(name)),
+            None => Some(Duration::from_secs(seconds)),
+        }
+    }
+
+    fn count(&self, name: &str, said: Option<u64>, otherwise: u64) -> Option<usize> {
+        let count = said.unwrap_or(otherwise);
+        let fits = (1..=MOST).contains(&count).then_some(count);
+        let count = fits.ok_or_else(|| format!("{count} is not from 1 to {MOST}"));
+        self.context
+            .check(&self.path.name(name), count)
+            .and_then(|count| usize::try_from(count).ok())
+    }
+}

@@ -1,0 +1,163 @@
+//! For programs whose policies are in several files, or in directories: their texts, read within bounds and watched.
+//!
+//! ```
+//! use sluicegate_config::texts::Texts;
+//!
+//! let mut texts = Texts::new(&["yaml", "yml"]);
+//! texts.add("/etc/no/such/directory");
+//! for (path, text) in texts.read() {
+//!     match text {
+//!         Ok(text) => println!("{}: {} bytes", path.display(), text.len()),
+//!         Err(why) => println!("{}: {why}", path.display()),
+//!     }
+//! }
+//! ```
+
+#[cfg(feature = "watch")]
+mod follow;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs::DirEntry;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::read::text_of;
+
+#[cfg(feature = "watch")]
+pub use self::follow::Follower;
+
+/// The most files that are read together.
+const MOST: usize = 4_096;
+
+/// The most bytes of all texts together.
+const LARGEST: usize = 64 * 1024 * 1024;
+
+/// How often files are read until two readings in a row find the same.
+const TURNS: usize = 5;
+
+/// Files, and directories of files, whose texts are policies together.
+///
+/// Each is read within the bounds of a [policy file](crate::Live::watch): a regular file of at most 8 MiB. All together
+/// are at most 4,096 files and 64 MiB.
+#[derive(Debug, Clone, Default)]
+pub struct Texts {
+    paths: Vec<PathBuf>,
+    extensions: &'static [&'static str],
+}
+
+/// What a reading has found: the text of each file, or why it cannot be read, in the order of paths. A directory that
+/// cannot be read, or has no such file, is in it by its own path.
+pub type Found = BTreeMap<PathBuf, Result<String, String>>;
+
+impl Texts {
+    /// No files. In directories, files with these extensions count, such as `yaml`. Those whose name begins with a dot
+    /// do not.
+    pub fn new(extensions: &'static [&'static str]) -> Self {
+        Self { paths: Vec::new(), extensions }
+    }
+
+    /// Adds the file at `path`, or those of the directory at `path`. A later change of the working directory does not
+    /// matter.
+    pub fn add(&mut self, path: impl Into<PathBuf>) {
+        let path = path.into();
+        self.paths.push(std::path::absolute(&path).unwrap_or(path));
+    }
+
+    /// Reads all files, until two readings in a row find the same, so that files which are replaced meanwhile are all
+    /// old or all new. After five readings the last one counts.
+    pub fn read(&self) -> Found {
+        let mut found = self.read_once();
+        for _ in 1..TURNS {
+            let again = self.read_once();
+            if again == found {
+                break;
+            }
+            found = again;
+        }
+        found
+    }
+
+    fn read_once(&self) -> Found {
+        let mut found = Found::new();
+        let mut left = LARGEST;
+        for path in &self.paths {
+            let files = match self.files(path) {
+                Ok(files) => files,
+                Err(why) => {
+                    found.insert(path.clone(), Err(why));
+                    continue;
+                }
+            };
+            for file in files {
+                if found.contains_key(&file) {
+                    continue;
+                }
+                if found.len() >= MOST {
+                    found.insert(path.clone(), Err(format!("there are more than {MOST} files")));
+                    return found;
+                }
+                let text = text_of(&file).map_err(|error| in_words(&error));
+                let length = text.as_ref().map_or(0, String::len);
+                let Some(rest) = left.checked_sub(length) else {
+                    let why = format!("all files together are longer than {LARGEST} bytes");
+                    found.insert(file, Err(why));
+                    return found;
+                };
+                left = rest;
+                found.insert(file, text);
+            }
+        }
+        found
+    }
+
+    /// The files to read: those at the paths, and those of directories.
+    ///
+    /// # Errors
+    ///
+    /// If a directory cannot be read, or has no such file.
+    pub fn list(&self) -> Result<Vec<PathBuf>, String> {
+        let mut all = Vec::new();
+        for path in &self.paths {
+            all.extend(self.files(path)?);
+        }
+        all.sort();
+        all.dedup();
+        Ok(all)
+    }
+
+    /// The file at `path`, or those of the directory.
+    fn files(&self, path: &Path) -> Result<Vec<PathBuf>, String> {
+        if !path.is_dir() {
+            return Ok(vec![path.to_owned()]);
+        }
+        let mut files = Vec::new();
+        for entry in path.read_dir().map_err(|error| in_words(&error))? {
+            let entry = entry.map_err(|error| in_words(&error))?;
+            if self.counts(&entry) {
+                files.push(entry.path());
+            }
+        }
+        if files.is_empty() {
+            let endings: Vec<_> = self.extensions.iter().map(|end| format!(".{end}")).collect();
+            return Err(format!("the directory has no file that ends in {}", endings.join(" or ")));
+        }
+        Ok(files)
+    }
+
+    /// Whether an entry of a directory is one of the files. A link that leads nowhere is, so that it is reported.
+    fn counts(&self, entry: &DirEntry) -> bool {
+        let path = entry.path();
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let extension = path.extension().unwrap_or_default();
+        !is_hidden && self.extensions.iter().any(|one| extension == *one) && !path.is_dir()
+    }
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,53 @@
+//! `/v1/status`: the state of the server, for the dashboard, `sluicegate top` and scripts.
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use utoipa::OpenApi;
+
+use crate::service::Service;
+use crate::status::Status;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "sluicegate admin", description = "The state of a sluicegate server."),
+    paths(status)
+)]
+struct Api;
+
+/// The description of the admin port's API, in OpenAPI 3.1.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Api::openapi()
+}
+
+/// `GET /v1/status` and `GET /v1/openapi.json`.
+pub(crate) fn routes(service: &Service) -> Router {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/openapi.json", get(async || Json(openapi())))
+        .with_state(service.clone())
+}
+
+/// The state of the server.
+#[utoipa::path(get, path = "/v1/status", responses(
+    (status = 200, description = "The state of the server.", body = Status),
+    (status = 401, description = "The server has a token, and the request does not present it."),
+))]
+async fn status(State(service): State<Service>) -> Response {
+    // Files are read.
+    let read = move || {
+        let watch = service.observer().watch.as_ref();
+        let status = service.board().status(service.policies(), watch);
+        Status { stopping: service.is_stopping(), ..status }
+    };
+    let status = tokio::task::spawn_blocking(read).await;
+    match status {
+        Ok(status) => {
+            let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+            (no_store, Json(status)).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

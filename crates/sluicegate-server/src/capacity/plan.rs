@@ -1,0 +1,201 @@
+//! What there is to share, and which buckets of Envoy draw on it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use sluicegate_lease::pool::MAX_NAME;
+use sluicegate_lease::{Amount, Template, TemplateError, Templates};
+
+/// The capacities of a file.
+#[derive(Debug, Clone)]
+pub struct Capacities {
+    list: Vec<Capacity>,
+    templates: Templates,
+    /// Buckets without a `*`, by domain and id: the capacity, and which of its draws.
+    exact: HashMap<(Box<str>, BucketId), (usize, usize)>,
+    /// Those with one, by domain, in the order of the file.
+    any: HashMap<Box<str>, Vec<(usize, usize)>>,
+}
+
+/// A capacity that clients share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capacity {
+    /// The resource that clients of leases ask for.
+    pub name: Box<str>,
+    /// Requests a second.
+    pub per_second: Amount,
+    /// The most requests beyond that at once, of all clients together.
+    pub burst: u64,
+    /// How long a part lasts that is not renewed.
+    pub lease: Duration,
+    /// The buckets of Envoy that draw on it.
+    pub draws: Vec<Draw>,
+}
+
+/// Buckets of Envoy that draw on a capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draw {
+    /// The domain of Envoy's filter.
+    pub domain: Box<str>,
+    /// The id of the bucket. Each value of a key with `*` has the whole capacity to itself.
+    pub bucket: BTreeMap<Box<str>, Value>,
+    /// The part of each Envoy, in relation to the weights of other clients.
+    pub weight: u32,
+    /// The band of priority. Band 0 is served first.
+    pub band: u8,
+}
+
+/// What the id of a bucket has for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// This value.
+    Exactly(Box<str>),
+    /// Any value.
+    Any,
+}
+
+/// The id of a bucket: its keys and values.
+pub type BucketId = BTreeMap<Box<str>, Box<str>>;
+
+/// What a bucket draws on.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The capacity.
+    pub capacity: &'a Capacity,
+    /// How it draws on it.
+    pub draw: &'a Draw,
+}
+
+impl Capacities {
+    /// Makes the set of these capacities.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot be divided: its name is empty or given twice, or its lease is too short or too long.
+    pub fn new(list: Vec<Capacity>) -> Result<Self, TemplateError> {
+        let templates = list.iter().map(Capacity::template);
+        // Clients get nothing of a resource that is not in the file.
+        let nothing = Template::new("*", Amount::ZERO);
+        let templates = Templates::new(templates.chain([nothing]))?;
+        let (mut exact, mut any) = (HashMap::new(), HashMap::<_, Vec<_>>::new());
+        for (at, capacity) in list.iter().enumerate() {
+            for (draws, draw) in capacity.draws.iter().enumerate() {
+                match draw.exact() {
+                    Some(id) => {
+                        exact.entry((draw.domain.clone(), id)).or_insert((at, draws));
+                    }
+                    None => any.entry(draw.domain.clone()).or_default().push((at, draws)),
+                }
+            }
+        }
+        Ok(Self { list, templates, exact, any })
+    }
+
+    /// The capacities, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Capacity> {
+        self.list.iter()
+    }
+
+    /// The templates of the pool.
+    pub fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
+    /// What a bucket draws on. Without a `*` goes before with one; then the first in the file wins.
+    pub fn source(&self, domain: &str, bucket: &BucketId) -> Option<Source<'_>> {
+        let exact = self.exact.get(&(domain.into(), bucket.clone()));
+        let found = exact.or_else(|| {
+            let mut any = self.any.get(domain)?.iter();
+            any.find(|(at, draw)| self.list[*at].draws[*draw].takes(bucket))
+        });
+        found.map(|&(at, draw)| {
+            let capacity = &self.list[at];
+            Source { capacity, draw: &capacity.draws[draw] }
+        })
+    }
+}
+
+impl Capacity {
+    fn template(&self) -> Template {
+        let template = match self.draws.iter().any(|draw| draw.exact().is_none()) {
+            true => Template::new(format!("{}/*", self.name), self.per_second),
+            false => Template::new(self.name.clone(), self.per_second),
+        };
+        template.lease(self.lease).refresh((self.lease / 4).min(REFRESH))
+    }
+}
+
+/// How often clients of leases ask again.
+const REFRESH: Duration = Duration::from_secs(5);
+
+/// `db: 1000 a second, bursts of 100, leases of 20s`
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, per_second, burst, lease, draws: _ } = self;
+        write!(f, "{name}: {per_second} a second, bursts of {burst}, leases of {lease:?}")
+    }
+}
+
+/// `domain edge, service=db, tenant=*, weight 2, band 0`
+impl fmt::Display for Draw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "domain {}", self.domain)?;
+        for (key, value) in &self.bucket {
+            match value {
+                Value::Exactly(value) => write!(f, ", {key}={value}")?,
+                Value::Any => write!(f, ", {key}=*")?,
+            }
+        }
+        write!(f, ", weight {}, band {}", self.weight, self.band)
+    }
+}
+
+impl Draw {
+    /// The only bucket that it takes, if it takes one only.
+    fn exact(&self) -> Option<BucketId> {
+        let entries = self.bucket.iter().map(|(key, value)| match value {
+            Value::Exactly(value) => Some((key.clone(), value.clone())),
+            Value::Any => None,
+        });
+        entries.collect()
+    }
+
+    fn takes(&self, bucket: &BucketId) -> bool {
+        self.bucket.len() == bucket.len()
+            && self.bucket.iter().zip(bucket).all(|((key, wanted), (other, value))| {
+                key == other
+                    && match wanted {
+                        Value::Exactly(wanted) => wanted == value,
+                        Value::Any => true,
+                    }
+            })
+    }
+}
+
+impl Source<'_> {
+    /// The resource of the pool: the name of the capacity, and after it each value of a key with `*`.
+    ///
+    /// Where that is longer than a name may be, a digest follows the name of the capacity. Otherwise nothing could be
+    /// assigned to the bucket.
+    pub fn resource(&self, bucket: &BucketId) -> Box<str> {
+        let mut name = String::from(&*self.capacity.name);
+        for (key, value) in bucket {
+            if self.draw.bucket.get(key) == Some(&Value::Any) {
+                name.push('/');
+                // So that no two buckets have one name.
+                name.push_str(&value.replace('%', "%25").replace('/', "%2F"));
+            }
+        }
+        if name.len() <= MAX_NAME {
+            return name.into();
+        }
+        // Behind a `%`, values have two digits.
+        let mut short = format!("{}/%sha256-", self.capacity.name);
+        for byte in Sha256::digest(&name) {
+            let _ = write!(short, "{byte:02x}");
+        }
+        short.into()
+    }
+}

@@ -1,0 +1,83 @@
+//! Between the messages of the protocol and what [`Quotas`](super::Quotas) knows.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::r#type::v3::rate_limit_strategy::{BlanketRule, Strategy};
+use envoy_types::pb::envoy::r#type::v3::{RateLimitStrategy, TokenBucket};
+use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::BucketAction;
+use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::bucket_action::{
+    AbandonAction, BucketAction as Action, QuotaAssignmentAction,
+};
+use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_usage_reports::BucketQuotaUsage;
+use envoy_types::pb::envoy::service::rate_limit_quota::v3::{
+    BucketId as ProtoId, RateLimitQuotaResponse,
+};
+use envoy_types::pb::google::protobuf::{Duration as ProtoDuration, UInt32Value};
+
+use super::assignment::Assignment;
+use super::quotas::Order;
+use super::unit::Used;
+use crate::capacity::BucketId;
+
+/// The most keys of a bucket, and the most bytes of all keys and values. Larger ids are ignored.
+const MOST_KEYS: usize = 16;
+const LONGEST: usize = 2_048;
+
+/// What a report says about a bucket. `None` if its id is missing or too large.
+pub(super) fn usage(said: BucketQuotaUsage) -> Result<Option<(BucketId, Used)>, &'static str> {
+    let elapsed = match said.time_elapsed {
+        None => Duration::ZERO,
+        Some(ProtoDuration { seconds, nanos }) => {
+            let parts = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());
+            let (seconds, nanos) = parts
+                .filter(|(_, nanos)| *nanos < 1_000_000_000)
+                .ok_or("the time since the last report is negative or no duration")?;
+            Duration::new(seconds, nanos)
+        }
+    };
+    let used =
+        Used { allowed: said.num_requests_allowed, denied: said.num_requests_denied, elapsed };
+    let Some(ProtoId { bucket }) = said.bucket_id else { return Ok(None) };
+    let bytes: usize = bucket.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bucket.is_empty() || bucket.len() > MOST_KEYS || bytes > LONGEST {
+        return Ok(None);
+    }
+    let id = bucket.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+    Ok(Some((id, used)))
+}
+
+pub(super) fn response(orders: &[Order]) -> RateLimitQuotaResponse {
+    RateLimitQuotaResponse { bucket_action: orders.iter().map(action).collect() }
+}
+
+fn action(order: &Order) -> BucketAction {
+    let bucket = order.bucket.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+    let action = match order.assignment {
+        Some((assignment, seconds)) => Action::QuotaAssignmentAction(QuotaAssignmentAction {
+            assignment_time_to_live: Some(whole(seconds)),
+            rate_limit_strategy: Some(RateLimitStrategy { strategy: Some(strategy(assignment)) }),
+        }),
+        None => Action::AbandonAction(AbandonAction {}),
+    };
+    BucketAction {
+        bucket_id: Some(ProtoId { bucket: bucket.collect() }),
+        bucket_action: Some(action),
+    }
+}
+
+fn strategy(assignment: Assignment) -> Strategy {
+    match assignment {
+        Assignment::Nothing => Strategy::BlanketRule(BlanketRule::DenyAll.into()),
+        Assignment::Tokens { most, fill, seconds } => Strategy::TokenBucket(TokenBucket {
+            max_tokens: most,
+            // Without it, Envoy never fills the bucket again.
+            tokens_per_fill: Some(UInt32Value { value: fill }),
+            fill_interval: Some(whole(seconds.into())),
+        }),
+    }
+}
+
+/// Envoy cuts durations to whole seconds.
+fn whole(seconds: u64) -> ProtoDuration {
+    ProtoDuration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+}

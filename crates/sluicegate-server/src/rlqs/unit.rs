@@ -1,0 +1,279 @@
+//! A bucket of one Envoy: a client of the pool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate_lease::pool::{Answer, Ask};
+use sluicegate_lease::{Amount, Demand, Pool, message};
+
+use super::assignment::Assignment;
+use super::held::Held;
+use crate::capacity::{BucketId, Source};
+
+/// How much a bucket was used since it was last reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Requests that passed.
+    pub allowed: u64,
+    /// Requests that did not.
+    pub denied: u64,
+    /// For how long that was counted; nothing for a bucket that is new.
+    pub elapsed: Duration,
+}
+
+/// By the file of capacities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) resource: Box<str>,
+    capacity: Amount,
+    burst: u64,
+    weight: u32,
+    band: u8,
+    /// In milliseconds.
+    lease: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Unit {
+    /// None once the stream is lost.
+    pub(super) stream: Option<u64>,
+    pub(super) bucket: Arc<BucketId>,
+    pub(super) terms: Terms,
+    /// Its name in the pool.
+    client: Box<str>,
+    sequence: u64,
+    /// What it wants each second.
+    wants: Amount,
+    /// What it certainly had, by its own account.
+    had: Amount,
+    held: Held,
+    /// What was sent last: as it follows from its part, and as it was told.
+    told: Option<(Assignment, Assignment)>,
+    /// When that was sent, again or for the first time.
+    told_at: u64,
+    reported: u64,
+    /// Counts since this moment are not in `wants` yet.
+    since: u64,
+    counted: u64,
+    /// When it was last used.
+    used: u64,
+    /// It was told to be forgotten.
+    is_abandoned: bool,
+}
+
+/// Assignments end this much earlier at the Envoy than here: for the time that they are on their way, and so that a bucket
+/// that begins anew with all its tokens has not been spent in the same second.
+const MARGIN: u64 = 2_000;
+/// Counts of a shorter time say little about the rate.
+const ENOUGH: u64 = 2_000;
+/// Without a report for so long, nothing more is assigned. Envoy reports every 5 seconds.
+const SILENT: u64 = 12_000;
+/// A bucket that is not used for this many leases is forgotten.
+const IDLE_LEASES: u64 = 6;
+/// The band for what is left over.
+const LEFT_OVER: u8 = u8::MAX;
+
+impl Terms {
+    pub(super) fn of(source: &Source<'_>, bucket: &BucketId) -> Self {
+        Self {
+            resource: source.resource(bucket),
+            capacity: source.capacity.per_second,
+            burst: source.capacity.burst,
+            weight: source.draw.weight,
+            band: source.draw.band,
+            lease: u64::try_from(source.capacity.lease.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The time to live of assignments, in seconds.
+    pub(super) fn time_to_live(&self) -> u64 {
+        self.lease.saturating_sub(MARGIN) / 1_000
+    }
+}
+
+impl Unit {
+    /// A bucket that is reported for the first time. `others` have the same capacity.
+    pub(super) fn new(
+        now: u64,
+        (stream, number): (u64, u64),
+        (bucket, terms): (Arc<BucketId>, Terms),
+        used: Used,
+        others: usize,
+    ) -> Self {
+        let count = used.allowed.saturating_add(used.denied);
+        let seconds = used.elapsed.as_secs_f64();
+        let (wants, had) = if seconds > 0.0 {
+            // Envoy cuts the time to whole seconds, and may have spent its burst.
+            let burst = terms.burst as f64 / terms.capacity.as_f64();
+            (rate(count, seconds), rate(used.allowed, seconds + 1.0 + burst))
+        } else {
+            // Half of an equal part, until it has told what it needs.
+            (terms.capacity.share(1, 2 * (others as u64 + 1)), Amount::ZERO)
+        };
+        Self {
+            stream: Some(stream),
+            client: format!("envoy/{stream}/{number}").into(),
+            bucket,
+            terms,
+            sequence: 0,
+            wants,
+            had,
+            held: Held::default(),
+            told: None,
+            told_at: now,
+            reported: now,
+            since: now,
+            counted: 0,
+            used: now,
+            is_abandoned: false,
+        }
+    }
+
+    /// The bucket is reported again.
+    pub(super) fn count(&mut self, now: u64, used: Used) {
+        let count = used.allowed.saturating_add(used.denied);
+        self.reported = now;
+        if count > 0 {
+            self.used = now;
+            self.is_abandoned = false;
+        }
+        self.counted = self.counted.saturating_add(count);
+        let elapsed = now.saturating_sub(self.since);
+        if elapsed < ENOUGH {
+            return;
+        }
+        let wants = rate(self.counted, elapsed as f64 / 1_000.0);
+        (self.counted, self.since) = (0, now);
+        // Small changes are mostly chance.
+        let (old, new) = (self.wants.millionths(), wants.millionths());
+        self.wants = match old.abs_diff(new) <= old / 8 {
+            true => Amount::from_millionths(old - old / 4 + new / 4),
+            false => wants,
+        };
+    }
+
+    /// A message came on its stream. Returns whether others may have more now.
+    pub(super) fn heard(&mut self, now: u64) -> bool {
+        self.held.reported(now)
+    }
+
+    /// Its stream is lost. It may go on with what it has.
+    pub(super) fn lose(&mut self) {
+        self.stream = None;
+        self.held.lost();
+    }
+
+    /// Its Envoy is back, on another stream.
+    pub(super) fn adopt(&mut self, now: u64, stream: u64) {
+        self.stream = Some(stream);
+        (self.reported, self.since, self.counted) = (now, now, 0);
+    }
+
+    /// Puts other terms in force. Returns false if the bucket draws on something else now.
+    pub(super) fn set_terms(&mut self, terms: Option<Terms>) -> bool {
+        match terms {
+            Some(terms) if terms.resource == self.terms.resource => {
+                // What it holds may last as long as before.
+                let lease = terms.lease.max(self.terms.lease);
+                self.terms = Terms { lease, ..terms };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
+    pub(super) fn is_idle(&self, now: u64) -> bool {
+        !self.is_abandoned && now >= self.used.saturating_add(IDLE_LEASES * self.terms.lease)
+    }
+
+    /// Whether it has less than it wants.
+    pub(super) fn lacks(&self) -> bool {
+        self.held.last().is_none_or(|part| part < self.wants && !is_close(part, self.wants))
+    }
+
+    /// Whether its Envoy has nothing any more, even if that got its assignment late.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        now >= self.told_at.max(self.reported_if_untold()).saturating_add(self.terms.lease)
+    }
+
+    /// Whether it still reports.
+    pub(super) fn is_alive(&self, now: u64) -> bool {
+        self.stream.is_some() && !self.is_abandoned && now < self.reported.saturating_add(SILENT)
+    }
+
+    fn reported_if_untold(&self) -> u64 {
+        if self.told.is_none() { self.reported } else { 0 }
+    }
+
+    /// Asks for a part. Returns what its Envoy has to be told; always, to `renew` what it has.
+    pub(super) fn divide(&mut self, now: u64, renew: bool, pool: &mut Pool) -> Option<Assignment> {
+        let ends = self.told_at.saturating_add(self.terms.time_to_live() * 1_000);
+        if !self.is_alive(now) || (self.told.is_some() && now >= ends) {
+            // At the end, what is assigned anew begins with all tokens: only after the old has ended for certain.
+            return None;
+        }
+        let mut part = self.ask(now, self.held.most(), pool)?;
+        if pool.is_learning(&self.terms.resource) && self.told.is_none() {
+            // It keeps what it has shown to have, as far as others have not shown more.
+            let free = self.terms.capacity.saturating_sub(pool.outstanding(&self.terms.resource));
+            part = self.ask(now, self.had.min(free), pool)?;
+            if part.is_zero() {
+                return None;
+            }
+        }
+        let part = self.held.last().filter(|last| is_close(*last, part)).unwrap_or(part);
+        let plain = Assignment::of(part, self.terms.capacity, self.terms.burst);
+        let told = match self.told {
+            Some((before, _)) if before == plain && !renew => return None,
+            Some((before, told)) if before == plain => told,
+            Some((_, told)) => plain.after(told),
+            None => plain,
+        };
+        self.held.sent(now, part);
+        (self.told, self.told_at) = (Some((plain, told)), now);
+        Some(told)
+    }
+
+    fn ask(&mut self, now: u64, has: Amount, pool: &mut Pool) -> Option<Amount> {
+        let fence = pool.fence()?;
+        self.sequence += 1;
+        let Terms { capacity, weight, band, .. } = self.terms;
+        let more =
+            Amount::from_millionths(self.wants.millionths() / 4 + capacity.millionths() / 32);
+        let demands = [
+            Demand::of(self.wants).weight(weight).band(band),
+            // So that it can grow before it has reported.
+            Demand::of(more).weight(weight).band(LEFT_OVER),
+        ];
+        let resource = &self.terms.resource;
+        let ask = Ask { has, ..Ask::new(&self.client, resource, self.sequence, fence, &demands) };
+        match pool.ask(now, &ask) {
+            Ok(Answer::Grant(grant)) => Some(grant.capacity),
+            _ => None,
+        }
+    }
+
+    /// Gives back what it had.
+    pub(super) fn release(&mut self, now: u64, pool: &mut Pool) {
+        self.sequence += 1;
+        (self.held, self.told) = (Held::default(), None);
+        self.had = Amount::ZERO;
+        let Some(fence) = pool.fence() else { return };
+        let (client, sequence) = (self.client.clone(), self.sequence);
+        let resources = vec![self.terms.resource.clone()];
+        pool.release(now, &message::Release { client, sequence, fence, resources });
+    }
+}
+
+fn rate(count: u64, seconds: f64) -> Amount {
+    Amount::from_f64(count as f64 / seconds).unwrap_or(Amount::MAX)
+}
+
+/// Whether the difference is not worth a change.
+fn is_close(one: Amount, other: Amount) -> bool {
+    one.millionths().abs_diff(other.millionths()) <= one.millionths() / 128
+}

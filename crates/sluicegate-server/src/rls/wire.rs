@@ -1,0 +1,262 @@
+//! Reads a message of the protocol without copying its texts.
+//!
+//! A request has a handful of texts, each of which would be an allocation of its own. What is read here is what prost
+//! reads by Envoy's definitions: a test compares the two.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use prost::DecodeError;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+/// A request as the protocol has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Message<'m> {
+    pub(super) domain: &'m str,
+    pub(super) descriptors: Vec<MessageDescriptor<'m>>,
+    pub(super) hits: u32,
+}
+
+/// A descriptor as the protocol has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct MessageDescriptor<'m> {
+    pub(super) entries: Vec<(&'m str, &'m str)>,
+    /// How much in which unit.
+    pub(super) limit: Option<(u32, i32)>,
+    pub(super) hits: Option<u64>,
+    pub(super) is_negative: bool,
+}
+
+/// Bytes that are not a message.
+#[derive(Debug)]
+pub(super) struct Malformed(Cow<'static, str>);
+
+impl<'m> Message<'m> {
+    /// Reads a message.
+    pub(super) fn read(bytes: &'m [u8]) -> Result<Self, Malformed> {
+        let mut message = Self::default();
+        each_field(bytes, |tag, field| {
+            match tag {
+                1 => message.domain = field.text()?,
+                2 => message.descriptors.push(descriptor(field.bytes()?)?),
+                3 => message.hits = field.number()? as u32,
+                _ => field.skip(tag)?,
+            }
+            Ok(())
+        })?;
+        Ok(message)
+    }
+
+    /// Borrows from a message that prost decoded.
+    pub(super) fn of(message: &'m RateLimitRequest) -> Self {
+        let descriptors = message.descriptors.iter().map(|descriptor| MessageDescriptor {
+            entries: descriptor
+                .entries
+                .iter()
+                .map(|entry| (entry.key.as_str(), entry.value.as_str()))
+                .collect(),
+            limit: descriptor.limit.as_ref().map(|limit| (limit.requests_per_unit, limit.unit)),
+            hits: descriptor.hits_addend.as_ref().map(|hits| hits.value),
+            is_negative: descriptor.is_negative_hits,
+        });
+        Self {
+            domain: &message.domain,
+            descriptors: descriptors.collect(),
+            hits: message.hits_addend,
+        }
+    }
+}
+
+fn descriptor(bytes: &[u8]) -> Result<MessageDescriptor<'_>, Malformed> {
+    let mut read = MessageDescriptor::default();
+    each_field(bytes, |tag, field| {
+        match tag {
+            1 => read.entries.push(entry(field.bytes()?)?),
+            // A part that comes twice is merged.
+            2 => limit(field.bytes()?, read.limit.get_or_insert_default())?,
+            3 => value(field.bytes()?, read.hits.get_or_insert_default())?,
+            4 => read.is_negative = field.number()? != 0,
+            _ => field.skip(tag)?,
+        }
+        Ok(())
+    })?;
+    Ok(read)
+}
+
+fn entry(bytes: &[u8]) -> Result<(&str, &str), Malformed> {
+    let (mut key, mut value) = ("", "");
+    each_field(bytes, |tag, field| {
+        match tag {
+            1 => key = field.text()?,
+            2 => value = field.text()?,
+            _ => field.skip(tag)?,
+        }
+        Ok(())
+    })?;
+    Ok((key, value))
+}
+
+fn limit(bytes: &[u8], (count, unit): &mut (u32, i32)) -> Result<(), Malformed> {
+    each_field(bytes, |tag, field| {
+        match tag {
+            1 => *count = field.number()? as u32,
+            2 => *unit = field.number()? as i32,
+            _ => field.skip(tag)?,
+        }
+        Ok(())
+    })
+}
+
+/// A number in a message of its own.
+fn value(bytes: &[u8], value: &mut u64) -> Result<(), Malformed> {
+    each_field(bytes, |tag, field| {
+        match tag {
+            1 => *value = field.number()?,
+            _ => field.skip(tag)?,
+        }
+        Ok(())
+    })
+}
+
+/// A field whose tag has been read, and everything behind it.
+struct Field<'f, 'm> {
+    kind: WireType,
+    rest: &'f mut &'m [u8],
+}
+
+fn each_field<'m>(
+    mut rest: &'m [u8],
+    mut each: impl FnMut(u32, Field<'_, 'm>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    while !rest.is_empty() {
+        let (tag, kind) = decode_key(&mut rest)?;
+        each(tag, Field { kind, rest: &mut rest })?;
+    }
+    Ok(())
+}
+
+impl<'m> Field<'_, 'm> {
+    fn number(self) -> Result<u64, Malformed> {
+        self.is(WireType::Varint)?;
+        Ok(decode_varint(self.rest)?)
+    }
+
+    fn bytes(self) -> Result<&'m [u8], Malformed> {
+        self.is(WireType::LengthDelimited)?;
+        let length = usize::try_from(decode_varint(self.rest)?).unwrap_or(usize::MAX);
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(Malformed(Cow::Borrowed("a field is longer than its message")))?;
+        *self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn text(self) -> Result<&'m str, Malformed> {
+        str::from_utf8(self.bytes()?).map_err(|_| Malformed(Cow::Borrowed("a text is not UTF-8")))
+    }
+
+    /// A field of a newer protocol.
+    fn skip(self, tag: u32) -> Result<(), Malformed> {
+        Ok(skip_field(self.kind, tag, self.rest, DecodeContext::default())?)
+    }
+
+    fn is(&self, expected: WireType) -> Result<(), Malformed> {
+        if self.kind == expected {
+            return Ok(());
+        }
+        Err(Malformed(Cow::Borrowed("a field has another type than in the protocol")))
+    }
+}
+
+impl From<DecodeError> for Malformed {
+    fn from(error: DecodeError) -> Self {
+        Self(Cow::Owned(error.to_string()))
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
+        Entry, RateLimitOverride,
+    };
+    use envoy_types::pb::google::protobuf::UInt64Value;
+    use prost::Message as _;
+
+    use super::*;
+
+    fn whole() -> RateLimitRequest {
+        let entry = |key: &str, value: &str| Entry { key: key.into(), value: value.into() };
+        let full = RateLimitDescriptor {
+            entries: vec![entry("user", "żółw"), entry("path", ""), entry("", "x")],
+            limit: Some(RateLimitOverride { requests_per_unit: u32::MAX, unit: 3 }),
+            hits_addend: Some(UInt64Value { value: u64::MAX }),
+            is_negative_hits: true,
+        };
+        let plain = RateLimitDescriptor {
+            entries: vec![entry("a", "b")],
+            ..RateLimitDescriptor::default()
+        };
+        RateLimitRequest {
+            domain: "edge".into(),
+            descriptors: vec![full, RateLimitDescriptor::default(), plain],
+            hits_addend: 7,
+        }
+    }
+
+    fn agree(bytes: &[u8]) -> bool {
+        let theirs = RateLimitRequest::decode(bytes);
+        let ours = Message::read(bytes);
+        match (&theirs, &ours) {
+            (Ok(theirs), Ok(ours)) => assert_eq!(*ours, Message::of(theirs), "{bytes:?}"),
+            (Err(_), Err(_)) => {}
+            _ => panic!("{bytes:?}: prost reads {theirs:?}, and this {ours:?}"),
+        }
+        theirs.is_ok()
+    }
+
+    #[test]
+    fn a_message_is_read_as_prost_reads_it() {
+        assert!(agree(&whole().encode_to_vec()));
+        assert!(agree(&[]));
+    }
+
+    #[test]
+    fn parts_that_come_twice_and_fields_of_a_newer_protocol_are_read_as_prost_reads_them() {
+        let whole = whole().encode_to_vec();
+        assert!(agree(&[&*whole, &whole].concat()), "lists are longer, and the rest is the last");
+        let limit_twice = [0x12, 10, 0x12, 2, 0x08, 5, 0x12, 4, 0x10, 3, 0x48, 9];
+        assert!(agree(&limit_twice));
+        let unknown = [0x7a, 2, b'h', b'i', 0x79, 1, 2, 3, 4, 5, 6, 7, 8, 0x7d, 1, 2, 3, 4];
+        assert!(agree(&[&unknown[..], &whole].concat()));
+        let group = [0x7b, 0x08, 1, 0x7c];
+        assert!(agree(&[&group[..], &whole].concat()));
+    }
+
+    #[test]
+    fn a_damaged_message_is_read_as_prost_reads_it_or_refused_as_by_prost() {
+        let whole = whole().encode_to_vec();
+        let (mut read, mut refused) = (0, 0);
+        let mut tell = |bytes: &[u8]| match agree(bytes) {
+            true => read += 1,
+            false => refused += 1,
+        };
+        for at in 0..whole.len() {
+            tell(&whole[..at]);
+            for byte in 0..=u8::MAX {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                tell(&damaged);
+            }
+        }
+        assert!(read > 1_000 && refused > 1_000, "{read} read, {refused} refused");
+    }
+}

@@ -1,0 +1,92 @@
+//! What the calls of one connection have in common.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, Request, Response, Version, header};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use super::streams;
+use crate::rooms;
+use crate::service;
+
+/// The routes for one connection: each request has the peer in its extensions.
+#[derive(Clone)]
+pub(super) struct Calls {
+    router: Router,
+    service: service::Service,
+    peer: SocketAddr,
+}
+
+impl Calls {
+    pub(super) fn new(router: Router, service: service::Service, peer: SocketAddr) -> Self {
+        Self { router, service, peer }
+    }
+
+    /// Who calls.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Whether the answer to a call in HTTP/1 is the last one on its connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.service.is_stopping()
+    }
+}
+
+impl<B> Service<Request<B>> for Calls
+where
+    B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering<<Router as Service<Request<B>>>::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        <Router as Service<Request<B>>>::poll_ready(&mut self.router, cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let is_http_2 = request.version() == Version::HTTP_2;
+        if is_http_2 && rooms::is_long(request.uri().path()) {
+            streams::this_is_long();
+        }
+        let is_last = !is_http_2 && self.is_last();
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        Answering { answer: self.router.call(request), is_last }
+    }
+}
+
+pin_project! {
+    /// An answer. In HTTP/1, a server that stops says with each answer that it is the last on its connection, so that no
+    /// client sends a request that nobody reads. HTTP/2 has a message for that.
+    pub(super) struct Answering<F> {
+        #[pin]
+        answer: F,
+        is_last: bool,
+    }
+}
+
+impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answering<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let Ok(mut answer) = ready!(this.answer.poll(cx));
+        if *this.is_last {
+            close(&mut answer);
+        }
+        Poll::Ready(Ok(answer))
+    }
+}
+
+/// Says that an answer is the last one on its connection.
+pub(super) fn close(answer: &mut Response<Body>) {
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+}

@@ -1,0 +1,136 @@
+//! Who answers a call: the routes, or what is quicker for a plain call of Envoy or question of a proxy.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{Request, Response, Version};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::service::Service;
+use tower_service::Service as _;
+
+use super::activity::{Activity, InFlight, Tracked};
+use super::calls::{Calls, close};
+use crate::api::plain::Plain;
+use crate::auth::Forward;
+use crate::rls::{Reply, Unary};
+
+/// What does not go through the routes of a port.
+#[derive(Clone)]
+pub(super) enum Shortcut {
+    /// Plain calls of Envoy.
+    Unary(Unary),
+    /// Plain questions of proxies, if there are rules for them, and plain requests of others.
+    Http(Option<Forward>, Plain),
+}
+
+/// Answers the calls of one connection.
+pub(super) struct Routed {
+    calls: Calls,
+    shortcut: Option<Shortcut>,
+    activity: Arc<Activity>,
+}
+
+impl Routed {
+    pub(super) fn new(calls: Calls, shortcut: Option<Shortcut>, activity: Arc<Activity>) -> Self {
+        Self { calls, shortcut, activity }
+    }
+
+    /// Notes a request in HTTP/1. Calls of HTTP/2 have bounds of their own: see `streams`.
+    fn begin(&self, request: &Request<Incoming>) -> Option<InFlight> {
+        (request.version() < Version::HTTP_2).then(|| self.activity.begin())
+    }
+
+    /// Answers when this is polled, as the routes do.
+    fn answer(
+        &self,
+        in_flight: Option<InFlight>,
+        answering: impl Future<Output = Response<Body>> + Send + 'static,
+    ) -> Answering {
+        let is_last = self.calls.is_last();
+        Box::pin(async move {
+            let mut answer = answering.await;
+            if is_last {
+                close(&mut answer);
+            }
+            Ok(answer.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
+        })
+    }
+}
+
+/// Small, because hyper moves it.
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Answered>, Infallible>> + Send>>;
+
+impl Service<Request<Incoming>> for Routed {
+    type Response = Response<Answered>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn call(&self, request: Request<Incoming>) -> Answering {
+        let in_flight = self.begin(&request);
+        match &self.shortcut {
+            Some(Shortcut::Unary(unary)) if unary.takes(&request) => {
+                let answering = unary.clone().answer(request);
+                return Box::pin(async { Ok(answering.await.map(Answered::Unary)) });
+            }
+            Some(Shortcut::Http(forward, plain)) => {
+                if let Some(call) = plain.takes(&request) {
+                    let answering = plain.clone().answer(call, request.into_body());
+                    return self.answer(in_flight, answering);
+                }
+                let form = forward.as_ref().and_then(|forward| forward.takes(&request));
+                if let Some((forward, form)) = forward.as_ref().zip(form) {
+                    // The body is no part of the question.
+                    let (question, _) = request.into_parts();
+                    let answering = forward.clone().answer(form, question, self.calls.peer().ip());
+                    return self.answer(in_flight, answering);
+                }
+            }
+            _ => {}
+        }
+        let mut calls = self.calls.clone();
+        // Routes are always ready. They are called when this is polled: see `streams`.
+        Box::pin(async move {
+            let response = calls.call(request).await?;
+            Ok(response.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
+        })
+    }
+}
+
+/// The body of an answer.
+pub(super) enum Answered {
+    Unary(Reply),
+    Routed(Tracked<Body>),
+}
+
+impl HttpBody for Answered {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.get_mut() {
+            Self::Unary(reply) => Pin::new(reply).poll_frame(cx).map_err(|never| match never {}),
+            Self::Routed(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Unary(reply) => reply.is_end_stream(),
+            Self::Routed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Unary(reply) => reply.size_hint(),
+            Self::Routed(body) => body.size_hint(),
+        }
+    }
+}

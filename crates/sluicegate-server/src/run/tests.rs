@@ -1,0 +1,170 @@
+//! How long connections are waited for. Streams are in memory, so that the clock only moves when nobody has anything to do.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::connection::Connections;
+use crate::policies::Policies;
+use crate::service::Service;
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+struct Client {
+    stream: DuplexStream,
+    since: Instant,
+    _running: watch::Sender<bool>,
+}
+
+impl Client {
+    fn connect() -> Self {
+        let service = Service::builder(Policies::new()).build().expect("a service");
+        let slowly = get(async || {
+            sleep(Duration::from_secs(300)).await;
+            "late"
+        });
+        let routes = Router::new().route("/", get(async || "ok")).route("/slowly", slowly);
+        let connections = Connections::new(service, routes, None);
+        let (stream, server) = duplex(64 * 1024);
+        let (running, stopping) = watch::channel(false);
+        tokio::spawn(connections.speak(server, "192.0.2.1:1".parse().expect("one"), stopping));
+        Self { stream, since: Instant::now(), _running: running }
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.expect("an open connection");
+    }
+
+    /// Reads an answer with this body.
+    async fn answer(&mut self, body: &str) {
+        let mut answer = Vec::new();
+        while !answer.ends_with(body.as_bytes()) {
+            answer.push(self.stream.read_u8().await.expect("an answer"));
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+        self.since = Instant::now();
+    }
+
+    /// For how long the connection has stayed open since the last answer.
+    async fn end(mut self) -> Duration {
+        let _ = self.stream.read_to_end(&mut Vec::new()).await;
+        self.since.elapsed()
+    }
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_in_http_1_stays_open_for_longer_than_load_balancers_pause() {
+    let mut client = Client::connect();
+    for pause in [60, 74, 0] {
+        client.send(GET).await;
+        client.answer("ok").await;
+        sleep(seconds(pause)).await;
+    }
+    let idle = client.end().await;
+    assert!(idle >= seconds(75) && idle < seconds(90), "{idle:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_under_way_is_not_idle() {
+    let mut client = Client::connect();
+    client.send(b"GET /slowly HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    client.answer("late").await;
+    client.send(GET).await;
+    client.answer("ok").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_comes_in_pieces_is_not_waited_for_after_ten_seconds() {
+    for first in [true, false] {
+        let mut client = Client::connect();
+        if !first {
+            client.send(GET).await;
+            client.answer("ok").await;
+            sleep(seconds(50)).await;
+            client.since = Instant::now();
+        }
+        for byte in b"GET / H" {
+            if client.stream.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            sleep(seconds(9)).await;
+            let open = client.since.elapsed();
+            let is_open = timeout(Duration::ZERO, client.stream.read_u8()).await.is_err();
+            assert_eq!(is_open, open < seconds(10), "{open:?}");
+            if !is_open {
+                break;
+            }
+        }
+        assert_eq!(client.since.elapsed(), seconds(18));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_head_has_ten_seconds_of_its_own() {
+    let mut client = Client::connect();
+    for _ in 0..5 {
+        let (begin, rest) = GET.split_at(5);
+        client.send(begin).await;
+        sleep(seconds(9)).await;
+        client.send(rest).await;
+        client.answer("ok").await;
+    }
+    // A head that begins with the end of another.
+    client.send(&[GET, b"GET /"].concat()).await;
+    client.answer("ok").await;
+    let idle = client.end().await;
+    assert!(idle < seconds(90), "{idle:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_has_begun_as_the_idle_time_ends_is_still_answered() {
+    let mut client = Client::connect();
+    client.send(GET).await;
+    client.answer("ok").await;
+    sleep(seconds(74)).await;
+    let (begin, rest) = GET.split_at(5);
+    client.send(begin).await;
+    sleep(seconds(9)).await;
+    client.send(rest).await;
+    client.answer("ok").await;
+}
+
+/// The frames of HTTP/2 that these tests need.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+async fn frame(client: &mut Client) -> std::io::Result<(u8, u8, Vec<u8>)> {
+    let mut head = [0; 9];
+    client.stream.read_exact(&mut head).await?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; length as usize];
+    client.stream.read_exact(&mut payload).await?;
+    Ok((head[3], head[4], payload))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_in_http_2_stays_open_while_its_client_answers_pings() {
+    const PING: u8 = 6;
+    let mut client = Client::connect();
+    client.send(PREFACE).await;
+    let mut pings = 0;
+    while client.since.elapsed() < seconds(3_600) {
+        let (kind, flags, payload) = frame(&mut client).await.expect("an open connection");
+        if kind == PING && flags == 0 {
+            pings += 1;
+            client.send(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0][..], &payload].concat()).await;
+        }
+    }
+    assert!(pings > 100, "{pings}");
+    // From now on it does not.
+    client.since = Instant::now();
+    let silent = client.end().await;
+    assert!(silent < seconds(60), "{silent:?}");
+}

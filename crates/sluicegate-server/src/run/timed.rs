@@ -1,0 +1,141 @@
+//! A connection whose client has to send heads and read responses within a time.
+//!
+//! hyper's own timer of heads also runs while a connection is idle, and nothing of hyper's waits for a version of HTTP or
+//! for a client that does not read.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::activity::Activity;
+
+/// The first bytes of a connection in HTTP/2. No method begins with them.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A stream that fails with [`TimedOut`](io::ErrorKind::TimedOut) once a head takes too long, or once the client has read
+/// nothing for too long of what is written.
+#[derive(Debug)]
+pub struct Timed<S> {
+    stream: S,
+    activity: Arc<Activity>,
+    head_time: Duration,
+    write_time: Duration,
+    /// How many bytes of the preface of HTTP/2 have come; `None` if it is known which version the client speaks.
+    preface: Option<usize>,
+    /// Since the head began that is awaited.
+    head: Option<Pin<Box<Sleep>>>,
+    /// Since the client has read nothing.
+    write: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Timed<S> {
+    /// A stream that is new. A head may take `head_time` from its first byte, and the first one from now on. The client
+    /// may read nothing for `write_time`.
+    pub fn new(
+        stream: S,
+        activity: Arc<Activity>,
+        head_time: Duration,
+        write_time: Duration,
+    ) -> Self {
+        Self { stream, activity, head_time, write_time, preface: Some(0), head: None, write: None }
+    }
+
+    fn came(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(seen) = self.preface {
+            self.preface = self.still_preface(seen, bytes);
+        }
+        if self.activity.came() {
+            self.head = None;
+        }
+    }
+
+    /// How many bytes of the preface have come, unless these show which version of HTTP the client speaks.
+    fn still_preface(&self, seen: usize, bytes: &[u8]) -> Option<usize> {
+        let rest = &PREFACE[seen..];
+        let same = bytes.iter().zip(rest).take_while(|(one, other)| one == other).count();
+        if same == rest.len() {
+            self.activity.speaks_http_2();
+            return None;
+        }
+        (same == bytes.len()).then_some(seen + same)
+    }
+
+    /// What came of writing, or an error if the client has read nothing for too long.
+    fn write_in_time<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.write = None;
+            return written;
+        }
+        let time = self.write_time;
+        let timer = self.write.get_or_insert_with(|| Box::pin(sleep(time)));
+        timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            this.came(&buffer.filled()[before..]);
+        } else if this.activity.awaits_head() {
+            let time = this.head_time;
+            let timer = this.head.get_or_insert_with(|| Box::pin(sleep(time)));
+            return timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()));
+        } else {
+            this.head = None;
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.write_in_time(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.write_in_time(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.write_in_time(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.write_in_time(cx, closed)
+    }
+}

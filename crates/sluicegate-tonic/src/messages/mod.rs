@@ -1,0 +1,127 @@
+//! The messages of a call, as its cost.
+
+mod body;
+mod frames;
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use sluicegate::cost::RunningCost;
+use tower_layer::Layer;
+use tower_service::Service;
+
+pub use self::body::CountedBody;
+
+/// A tower layer that counts the messages of a call, so that a limit can charge for them when the call has ended.
+///
+/// Put it inside of a [`RateLimitLayer`](crate::RateLimitLayer) whose rule settles by the
+/// [`Reply::cost`](crate::adapter::Reply::cost). The call is charged its estimate when it begins, and what it has used
+/// when it has ended, also if the client leaves before. Messages are not held back: a stream that is running goes on,
+/// and its client waits before the next one.
+///
+/// A handler that leaves a [`RunningCost`] or a [`Cost`](crate::Cost) in its response counts by itself.
+///
+/// ```
+/// use sluicegate_tonic::{CountMessages, Ip, Limit, RateLimitLayer};
+/// use tower::ServiceBuilder;
+///
+/// let rule = Limit::per_minute(1_000).by(Ip::peer()).settle_cost(|reply| reply.cost());
+/// let layers = ServiceBuilder::new()
+///     .layer(RateLimitLayer::new(rule))
+///     .layer(CountMessages::sent());
+/// # let _ = layers;
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct CountMessages {
+    sent: bool,
+    received: bool,
+}
+
+impl CountMessages {
+    /// Counts the messages that the server sends.
+    pub const fn sent() -> Self {
+        Self { sent: true, received: false }
+    }
+
+    /// Counts the messages that the server receives.
+    pub const fn received() -> Self {
+        Self { sent: false, received: true }
+    }
+
+    /// Counts the messages in both directions. A unary call has two.
+    pub const fn both() -> Self {
+        Self { sent: true, received: true }
+    }
+}
+
+impl<I> Layer<I> for CountMessages {
+    type Service = CountMessagesService<I>;
+
+    fn layer(&self, inner: I) -> Self::Service {
+        CountMessagesService { inner, count: *self }
+    }
+}
+
+/// A service whose messages are counted by [`CountMessages`].
+#[derive(Debug, Clone)]
+pub struct CountMessagesService<I> {
+    inner: I,
+    count: CountMessages,
+}
+
+impl<I, B, ResBody> Service<Request<B>> for CountMessagesService<I>
+where
+    I: Service<Request<CountedBody<B>>, Response = Response<ResBody>>,
+{
+    type Response = Response<CountedBody<ResBody>>;
+    type Error = I::Error;
+    type Future = CountMessagesFuture<I::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), I::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let cost = RunningCost::new();
+        let CountMessages { sent, received } = self.count;
+        let request = request.map(|body| CountedBody::new(body, received.then(|| cost.clone())));
+        CountMessagesFuture { future: self.inner.call(request), cost, sent }
+    }
+}
+
+pin_project! {
+    /// The response of a [`CountMessagesService`].
+    pub struct CountMessagesFuture<F> {
+        #[pin]
+        future: F,
+        cost: RunningCost,
+        sent: bool,
+    }
+}
+
+impl<F, ResBody, E> Future for CountMessagesFuture<F>
+where
+    F: Future<Output = Result<Response<ResBody>, E>>,
+{
+    type Output = Result<Response<CountedBody<ResBody>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.future.poll(cx))?;
+        if response.extensions().get::<RunningCost>().is_none() {
+            response.extensions_mut().insert(this.cost.clone());
+        }
+        let counts = this.sent.then(|| this.cost.clone());
+        Poll::Ready(Ok(response.map(|body| CountedBody::new(body, counts))))
+    }
+}
+
+impl<F> fmt::Debug for CountMessagesFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountMessagesFuture").field("cost", &self.cost).finish_non_exhaustive()
+    }
+}

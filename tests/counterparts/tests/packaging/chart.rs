@@ -1,0 +1,248 @@
+//! The Helm chart, rendered by Helm's own engine.
+
+use serde_json::{Value, json};
+
+use crate::program::{assert_serves, python, words};
+
+const CHART: &str = "packaging/helm/sluicegate";
+
+/// The oldest version of Kubernetes that the chart names, and the newest whose schemas are here.
+const VERSIONS: [&str; 2] = ["1.25", "1.37"];
+
+fn render(values: &Value) -> Result<Vec<Value>, String> {
+    let rendered = python("chart.py", &[CHART, VERSIONS[1]], &values.to_string())?;
+    Ok(rendered.as_array().expect("manifests").clone())
+}
+
+fn rendered(values: &Value) -> Vec<Value> {
+    render(values).unwrap_or_else(|error| panic!("{values}: {error}"))
+}
+
+fn of_kind<'a>(manifests: &'a [Value], kind: &str) -> Option<&'a Value> {
+    manifests.iter().find(|manifest| manifest["kind"] == kind)
+}
+
+/// The pod of the deployment.
+fn pod(manifests: &[Value]) -> &Value {
+    &of_kind(manifests, "Deployment").expect("a deployment")["spec"]["template"]["spec"]
+}
+
+const CAPACITY: &str = "[[capacity]]\nname = \"db\"\nlimit = \"1000/second burst 100\"\n";
+
+fn everything() -> Value {
+    json!({
+        "image": { "pullSecrets": [{ "name": "registry" }] },
+        "envoy": { "edge.yaml": "domain: edge\ndescriptors: []\n" },
+        "redis": { "secret": { "name": "redis" }, "lease": 50 },
+        "connections": 500,
+        "idleTimeout": 90,
+        "shadow": true,
+        "extraArgs": ["--no-overrides"],
+        "tls": { "secret": "certificate", "clients": "authorities" },
+        "service": { "headless": true, "annotations": { "a": "b" } },
+        "metrics": {
+            "enabled": true,
+            "tokenSecret": { "name": "token" },
+            "serviceMonitor": { "enabled": true, "labels": { "release": "prometheus" } },
+        },
+        "autoscaling": { "enabled": true },
+        "networkPolicy": {
+            "enabled": true,
+            "from": [{ "podSelector": { "matchLabels": { "app": "envoy" } } }],
+            "prometheus": [{ "namespaceSelector": { "matchLabels": { "a": "monitoring" } } }],
+        },
+        "serviceAccount": { "annotations": { "a": "b" } },
+        "podAnnotations": { "a": "b" },
+        "podLabels": { "a": "b" },
+        "priorityClassName": "high",
+        "nodeSelector": { "a": "b" },
+        "tolerations": [{ "key": "a", "operator": "Exists" }],
+        "affinity": { "nodeAffinity": {} },
+        "topologySpreadConstraints": [{
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": { "matchLabels": { "a": "b" } },
+        }],
+    })
+}
+
+#[test]
+fn helm_renders_manifests_that_fit_the_schemas_of_kubernetes() {
+    for version in VERSIONS {
+        for values in [json!({}), everything(), json!({ "capacity": CAPACITY })] {
+            let read = python("chart.py", &[CHART, version], &values.to_string());
+            read.unwrap_or_else(|error| panic!("Kubernetes {version}, {values}: {error}"));
+        }
+    }
+    let manifests = rendered(&everything());
+    for kind in [
+        "ConfigMap",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "ServiceAccount",
+        "ServiceMonitor",
+    ] {
+        assert!(of_kind(&manifests, kind).is_some(), "no {kind}");
+    }
+    let plain = rendered(&json!({}));
+    for kind in
+        ["HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "ServiceMonitor"]
+    {
+        assert!(of_kind(&plain, kind).is_none(), "{kind}");
+    }
+}
+
+#[test]
+fn the_pod_has_no_rights_that_it_does_not_need() {
+    for values in [json!({}), everything()] {
+        let manifests = rendered(&values);
+        let pod = pod(&manifests);
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        let container = &pod["containers"][0];
+        let rights = &container["securityContext"];
+        assert_eq!(rights["readOnlyRootFilesystem"], true);
+        assert_eq!(rights["allowPrivilegeEscalation"], false);
+        assert_eq!(rights["capabilities"]["drop"], json!(["ALL"]));
+        assert!(container["resources"]["limits"]["memory"].is_string());
+        let mounts = container["volumeMounts"].as_array().expect("mounts");
+        assert!(mounts.iter().all(|mount| mount["readOnly"] == true), "{mounts:?}");
+    }
+}
+
+#[test]
+fn kubernetes_waits_longer_than_a_drain() {
+    let manifests = rendered(&json!({ "drain": { "delay": 7, "limit": 60 } }));
+    let pod = pod(&manifests);
+    assert_eq!(pod["terminationGracePeriodSeconds"], 72);
+    let arguments = words(&pod["containers"][0]["args"]);
+    for argument in ["--drain-delay=7", "--drain=60"] {
+        assert!(arguments.contains(&argument.to_owned()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn probes_ask_in_a_way_that_the_ports_answer() {
+    let probe = |values: &Value| pod(&rendered(values))["containers"][0]["readinessProbe"].clone();
+    assert_eq!(probe(&json!({}))["httpGet"]["scheme"], "HTTP");
+    assert_eq!(probe(&json!({ "tls": { "secret": "a" } }))["httpGet"]["scheme"], "HTTPS");
+    // The kubelet has no certificate.
+    let exec = &probe(&json!({ "tls": { "secret": "a", "clients": "b" } }))["exec"]["command"];
+    assert_eq!(words(exec), ["/usr/bin/sluicegate", "health"]);
+}
+
+#[test]
+fn secrets_are_not_in_the_arguments() {
+    let manifests = rendered(&everything());
+    let container = &pod(&manifests)["containers"][0];
+    let names: Vec<_> = container["env"].as_array().expect("variables").iter().collect();
+    for (name, secret) in [("SLUICEGATE_ADMIN_TOKEN", "token"), ("SLUICEGATE_REDIS", "redis")] {
+        let variable = names.iter().find(|variable| variable["name"] == name).expect(name);
+        assert_eq!(variable["valueFrom"]["secretKeyRef"]["name"], secret);
+    }
+}
+
+#[test]
+fn values_that_cannot_be_meant_are_errors_that_say_why() {
+    for (values, said) in [
+        (json!({ "replicas": 3 }), "several replicas without redis each admit every limit"),
+        (json!({ "autoscaling": { "enabled": true } }), "several replicas without redis"),
+        (json!({ "rules": "" }), "the server needs policies"),
+        (
+            json!({ "capacity": CAPACITY, "replicas": 2, "countAlone": true }),
+            "several replicas would each lease the whole capacity",
+        ),
+        (json!({ "redis": { "lease": 50 } }), "redis.lease needs redis.url or redis.secret"),
+        (json!({ "redis": { "url": "redis://r", "lease": 1 } }), "/redis/lease"),
+        (json!({ "idleTimeout": 0 }), "/idleTimeout"),
+        (json!({ "keys": 0 }), "/keys"),
+        (json!({ "metrics": { "enabled": true } }), "metrics.tokenSecret.name"),
+        (json!({ "metrics": { "serviceMonitor": { "enabled": true } } }), "needs metrics.enabled"),
+        (json!({ "tls": { "clients": "b" } }), "tls.clients needs tls.secret"),
+        (
+            json!({ "redis": { "url": "redis://r:6379", "secret": { "name": "redis" } } }),
+            "one of them has the address",
+        ),
+        (json!({ "replica": 2 }), "additional properties 'replica' not allowed"),
+        (json!({ "fields": "ietf" }), "/fields"),
+        (json!({ "redis": { "url": "http://r" } }), "/redis/url"),
+        (json!({ "envoy": { "notes.txt": "" } }), "notes.txt"),
+    ] {
+        let error = render(&values).expect_err("an error");
+        assert!(error.contains(said), "{values}: {error}");
+    }
+    assert!(render(&json!({ "replicas": 3, "countAlone": true })).is_ok());
+}
+
+#[test]
+fn options_of_the_store_and_of_connections_are_arguments() {
+    let arguments = |values: &Value| words(&pod(&rendered(values))["containers"][0]["args"]);
+    let has = |values: &Value, word: &str| arguments(values).contains(&word.to_owned());
+    for word in ["--redis-lease=50", "--connections=500", "--idle-timeout=90"] {
+        assert!(has(&everything(), word), "{word}");
+    }
+    assert!(!arguments(&everything()).iter().any(|word| word.starts_with("--keys")));
+    for word in ["--keys=131072", "--connections=10000", "--idle-timeout=75"] {
+        assert!(has(&json!({}), word), "{word}");
+    }
+    // Helm reads large numbers as floating point.
+    assert!(has(&json!({ "keys": 100_000_000 }), "--keys=100000000"));
+}
+
+#[test]
+fn the_arguments_of_the_pod_and_its_policies_serve() {
+    let mut values = everything();
+    // Certificates would be made for nothing else here.
+    values["tls"] = json!({});
+    serve(&values);
+}
+
+#[test]
+fn a_file_of_capacity_is_served_by_one_pod_at_a_time() {
+    let values = json!({ "rules": "", "capacity": CAPACITY });
+    let manifests = rendered(&values);
+    let deployment = of_kind(&manifests, "Deployment").expect("a deployment");
+    assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
+    serve(&values);
+}
+
+/// Starts a server as the pod of these values would.
+fn serve(values: &Value) {
+    let manifests = rendered(values);
+    let directory = tempfile::tempdir().expect("a directory");
+    let maps = manifests.iter().filter(|manifest| manifest["kind"] == "ConfigMap");
+    let mounts =
+        pod(&manifests)["containers"][0]["volumeMounts"].as_array().expect("mounts").clone();
+    for map in maps {
+        let volumes = pod(&manifests)["volumes"].as_array().expect("volumes").iter();
+        let mut named =
+            volumes.filter(|volume| volume["configMap"]["name"] == map["metadata"]["name"]);
+        let volume = &named.next().expect("a volume")["name"];
+        let mount = mounts.iter().find(|mount| mount["name"] == *volume).expect("a mount");
+        let folder = mount["mountPath"].as_str().expect("a path").trim_start_matches('/');
+        let folder = directory.path().join(folder);
+        // As Kubernetes mounts it: links to a hidden folder, which it replaces.
+        let hidden = folder.join("..2026_11_22");
+        std::fs::create_dir_all(&hidden).expect("a folder");
+        std::os::unix::fs::symlink("..2026_11_22", folder.join("..data")).expect("a link");
+        for (name, text) in map["data"].as_object().expect("files") {
+            std::fs::write(hidden.join(name), text.as_str().expect("text")).expect("a file");
+            std::os::unix::fs::symlink(format!("..data/{name}"), folder.join(name))
+                .expect("a link");
+        }
+    }
+    let arguments = words(&pod(&manifests)["containers"][0]["args"]);
+    let place = format!("={}/etc/", directory.path().display());
+    let local = |word: String| word.replace("=/etc/", &place);
+    // Nobody has to wait for a load balancer.
+    let is_kept = |word: &String| !word.starts_with("--drain-delay");
+    let mut arguments: Vec<_> = arguments.into_iter().filter(is_kept).map(local).collect();
+    if arguments.iter().any(|word| word.starts_with("--redis-lease")) {
+        // It is in a secret, and need not be there when the server starts.
+        arguments.push("--redis=redis://127.0.0.1:1".to_owned());
+    }
+    assert_serves(&arguments);
+}

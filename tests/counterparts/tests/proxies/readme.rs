@@ -1,0 +1,53 @@
+//! The four lines for each proxy that the README shows.
+
+use sluicegate_counterparts::root;
+
+use crate::client::get;
+use crate::envoy;
+use crate::scene::Scene;
+
+/// The block of the README after these words.
+fn block(words: &str) -> String {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let (_, rest) = readme.split_once(words).unwrap_or_else(|| panic!("no {words:?}"));
+    let (_, rest) = rest.split_once("```").expect("a block");
+    let (_, rest) = rest.split_once('\n').expect("lines");
+    let (block, _) = rest.split_once("```").expect("an end");
+    assert_eq!(block.lines().count(), 4, "{block}");
+    block.to_owned()
+}
+
+/// The tested files have them too.
+#[test]
+fn the_four_lines_for_nginx_and_caddy_are_in_the_configurations_that_are_tested() {
+    for (words, file) in [("In nginx:", "nginx.conf"), ("In Caddy:", "Caddyfile")] {
+        let tested = std::fs::read_to_string(root().join("docs/proxies").join(file));
+        // Comments of the files explain more.
+        let line = |line: &str| line.split("  #").next().unwrap_or_default().trim().to_owned();
+        let tested: Vec<_> = tested.expect("a file").lines().map(line).collect();
+        let shown: Vec<_> = block(words).lines().map(line).collect();
+        assert!(tested.windows(4).any(|lines| lines == shown), "{file} does not have {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_four_lines_for_envoy_limit() {
+    let lines = block("In Envoy:").replace("0.02s", "10s");
+    let lines: String = lines.lines().map(|line| format!("          {line}\n")).collect();
+    let filter = |text: &str| {
+        let (before, rest) =
+            text.split_once("          - name: envoy.filters.http.ext_authz").expect("a filter");
+        let (_, after) =
+            rest.split_once("          - name: envoy.filters.http.router").expect("a filter");
+        format!("{before}{lines}          - name: envoy.filters.http.router{after}")
+    };
+    let scene = Scene::new().await;
+    let envoy = envoy::start_with(&scene, envoy::OVER_GRPC, filter).await;
+    for status in [200, 200, 429] {
+        assert_eq!(get(envoy.address, "/").await.status, status, "{}", envoy.log());
+    }
+    for scene in [Scene::with_store_away().await, Scene::with_server_away().await] {
+        let envoy = envoy::start_with(&scene, envoy::OVER_GRPC, filter).await;
+        assert_eq!(get(envoy.address, "/").await.status, 503);
+    }
+}
