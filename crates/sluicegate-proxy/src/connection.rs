@@ -8,13 +8,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use http::{Request, Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use metrics::counter;
-use sluicegate::adapter::Peer;
+use sluicegate::adapter::{Peer, grpc};
 use sluicegate_config::Live;
 use sluicegate_config::proxy::Listen;
 use sluicegate_server::listen::{Certificate, ServeConnection, Timed, TlsAcceptor};
@@ -29,6 +30,7 @@ use crate::causes::{Causes, causes};
 use crate::check::check;
 use crate::forward::From;
 use crate::forwarded::Client;
+use crate::grpc::for_grpc;
 use crate::hop;
 use crate::problem::problem;
 use crate::record::Recorder;
@@ -193,6 +195,8 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let in_flight = self.from.activity.requests().begin();
         let mut record = self.shared.recorder.begin(&request, self.peer);
+        let content_type = request.headers().get(CONTENT_TYPE);
+        let grpc = content_type.and_then(|sent| grpc::response_type(sent.as_bytes()));
         let is_vouched = |name: &str| hop::is_vouched(&self.shared.live, name);
         let stack = match check(&mut request, is_vouched) {
             Ok(()) => Ok(self.shared.stack.clone()),
@@ -210,6 +214,10 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
                 }
             };
             record.answered(response.status());
+            let response = match grpc {
+                None => response,
+                Some(content_type) => for_grpc(response, content_type),
+            };
             Ok(response.map(|body| match stalls {
                 None => AnswerBody::new(body, record, in_flight),
                 Some(stalls) => AnswerBody::watched(body, record, in_flight, &stalls),

@@ -33,7 +33,8 @@
 //!   they have charged. `[throttle]` with a `queue` lets requests wait instead.
 //! - A response with two lengths, or with another transfer encoding than `chunked`, is answered with 502.
 //! - An application that cannot be reached is answered with 502, one that takes too long with 504, as problem documents
-//!   (RFC 9457). A request is tried again only if a kept connection was closed before its first byte was sent.
+//!   (RFC 9457). A call of gRPC gets a status of gRPC instead, here `UNAVAILABLE`. A request is tried again only if a kept
+//!   connection was closed before its first byte was sent.
 //!
 //! The application sees the client's `Host`. If it speaks HTTP/2 (`http2 = true`), it sees its own host as `:authority`,
 //! and the client's as `X-Forwarded-Host`; there are no WebSockets then. Interim responses such as 103 are not passed on.
@@ -63,6 +64,7 @@ mod connection;
 mod connector;
 mod forward;
 mod forwarded;
+mod grpc;
 mod hop;
 mod problem;
 mod proxy;
