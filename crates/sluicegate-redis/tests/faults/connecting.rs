@@ -99,7 +99,8 @@ async fn a_server_that_knows_no_resp3_is_spoken_to_in_the_older_protocol() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_url_can_ask_for_the_older_protocol() {
     let fake = Fake::well();
-    let store = Redis::connect(&format!("{}/?protocol=resp2", fake.url())).expect("a good URL");
+    let url = format!("{}/?protocol=resp2", fake.url());
+    let store = builder(&fake, &ManualClock::new()).url(&url).build().expect("a good URL");
     take(&store).await.expect("a decision");
     assert_eq!(fake.seen("HELLO"), 0);
 }
