@@ -24,14 +24,15 @@ impl Tool {
         Self { name, version }
     }
 
-    /// The installed one, or one that is installed now, which takes two minutes on two cores, once.
+    /// The installed one, or one that is installed now, which takes a minute on two cores, once.
     pub(crate) fn installed(&self) -> Option<Installed> {
         let Self { name, version } = self;
         let places = [Installed::OfTheMachine(name), Installed::OfThisRepository(name)];
         if let Some(installed) = places.into_iter().find(Installed::runs) {
             return Some(installed);
         }
-        let mut command = cargo(["install", "--locked", "--root", TOOLS]);
+        // Without optimization: compiling that takes minutes, and the tools run for seconds.
+        let mut command = cargo(["install", "--debug", "--locked", "--root", TOOLS]);
         command.arg(format!("cargo-{name}")).args(["--version", version]);
         match Step::new(format!("cargo-{name} is missing, installing it"), command).run() {
             Ok(()) => Some(Installed::OfThisRepository(name)),
