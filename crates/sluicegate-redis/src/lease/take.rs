@@ -41,6 +41,8 @@ impl Inner {
             drop(shard);
             others.iter().for_each(|(debit, tokens)| self.give_back(debit, tokens));
             shard = self.table.lock(debit);
+            // Another thread may have asked before they were given back.
+            shard.forget_refusals(debit);
         }
         let found = shard.find_or_make(debit, validity, &self.batch, at);
         let Some((share, totals)) = found else {
