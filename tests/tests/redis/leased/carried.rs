@@ -45,7 +45,7 @@ fn a_lease_ends_when_the_numbers_change() {
     }
 }
 
-/// One process has read the new file, the other has not. Each keeps to its numbers, whoever decides in between.
+/// One process has read the new file, and the other has not. Neither admits more than its own numbers allow.
 #[test]
 fn processes_with_different_numbers_never_exceed_their_own() {
     for [generous, tight] in numbers() {
