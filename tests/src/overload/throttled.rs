@@ -35,7 +35,8 @@ impl Throttled {
     ///
     /// When those cannot work.
     pub fn with(change: impl FnOnce(SchedulerBuilder) -> SchedulerBuilder) -> Self {
-        let builder = Scheduler::builder().rate(1_000_000, Duration::from_secs(1)).queue(QUEUE);
+        let builder = Scheduler::builder().rate(1_000_000, Duration::from_secs(1));
+        let builder = builder.queue_time(Duration::from_micros(QUEUE));
         Self {
             scheduler: change(builder).build().expect("it works"),
             predictor: Predictor::new(1_024, CHEAP),

@@ -11,7 +11,7 @@ use super::names::{FlowNames, Names};
 use super::observing::Observing;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
-use super::unit::{Reported, Unit};
+use super::unit::{Measured, Reported, Unit};
 use super::waiter::{Told, Waiter};
 use crate::class::{Class, Classes};
 use crate::predict::Predictor;
@@ -52,26 +52,13 @@ pub(super) struct State {
 
 impl Shared {
     pub(super) fn new(
-        scheduler: Scheduler,
-        predictor: Predictor,
+        state: State,
         classes: Classes,
         clock: Clock,
         unit: Unit,
         reported: Reported,
         observing: Observing,
     ) -> Self {
-        let state = State {
-            scheduler,
-            predictor,
-            waiters: Vec::new(),
-            instructions: Vec::new(),
-            drainers: Vec::new(),
-            unread: UnreadCounts::default(),
-            #[cfg(feature = "tracing")]
-            told_again: 0,
-            accuracy: Accuracy::default(),
-            flow_names: FlowNames::default(),
-        };
         Self {
             state: Mutex::new(state),
             classes,
@@ -92,29 +79,23 @@ impl Shared {
         self.is_nested.load(Ordering::Relaxed)
     }
 
-    /// A request has ended, or its client has gone. It was polled for `measured` microseconds.
+    /// A request has ended, or its client has gone. It was polled for `polled` microseconds.
     pub(super) fn end(
         self: &Arc<Self>,
         now: u64,
         running: Running,
         key: u64,
-        measured: u64,
+        polled: u64,
         reported: Option<u64>,
         outcome: Outcome,
     ) {
         let mut state = self.lock();
-        let actual = match self.unit {
-            Unit::Requests => None,
-            Unit::Reported => reported,
-            Unit::PollTime => Some(match (self.reported, reported) {
-                (Reported::Instead, Some(reported)) => reported,
-                (Reported::OnTop, Some(reported)) => measured.saturating_add(reported),
-                (_, None) => measured,
-            }),
-        };
+        let measured = Measured { polled, held: now.saturating_sub(running.started()), reported };
+        let actual = self.unit.cost(measured, self.reported);
         // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
-        // lower it, because a request that is too slow for its client is still expensive.
-        let is_told = |actual: &u64| outcome != Outcome::Cancelled || *actual > running.cost();
+        // lower it, because a request that is too slow for its client is still expensive. A place is free again.
+        let is_whole = outcome != Outcome::Cancelled || self.unit == Unit::PlaceTime;
+        let is_told = |actual: &u64| is_whole || *actual > running.cost();
         if let Some(actual) = actual.filter(is_told) {
             state.predictor.learn_for(key, running.flow(), running.class(), actual);
             state.accuracy.learn(key, running.cost(), actual);
@@ -139,6 +120,21 @@ impl Shared {
 }
 
 impl State {
+    pub(super) fn new(scheduler: Scheduler, predictor: Predictor) -> Self {
+        Self {
+            scheduler,
+            predictor,
+            waiters: Vec::new(),
+            instructions: Vec::new(),
+            drainers: Vec::new(),
+            unread: UnreadCounts::default(),
+            #[cfg(feature = "tracing")]
+            told_again: 0,
+            accuracy: Accuracy::default(),
+            flow_names: FlowNames::default(),
+        }
+    }
+
     /// Remembers the name of a waiting flow.
     pub(super) fn name_flow(&mut self, flow: u64, names: Option<&Names>, classes: &Classes) {
         let Some(key) = names.and_then(|names| names.flow) else { return };

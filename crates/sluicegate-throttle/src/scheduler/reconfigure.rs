@@ -38,7 +38,9 @@ impl Scheduler {
             }
             _ => {}
         }
-        self.bound = plan.bound;
+        self.size = plan.size;
+        self.resize();
+        self.stale_at = 0;
         self.late_after = plan.late_after;
         self.partitions.change(&plan.partitions);
         match (&mut self.shares, plan.weights) {

@@ -1,0 +1,4 @@
+//! The throttle in front of handlers that compute, wait and stream, under more load than they can serve.
+
+mod server;
+mod waits;
