@@ -29,6 +29,7 @@ impl Shared {
         let now = self.clock.now();
         self.note_unread(&mut state, unread, now);
         let mut instructions = std::mem::take(&mut state.instructions);
+        state.follow_processors(now, &mut instructions);
         let (cost, is_known) = match self.unit {
             Unit::Requests => (1, false),
             Unit::PollTime | Unit::PlaceTime | Unit::Reported => {

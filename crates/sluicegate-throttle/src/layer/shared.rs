@@ -9,6 +9,7 @@ use super::accuracy::Accuracy;
 use super::alarm::Alarm;
 use super::names::{FlowNames, Names};
 use super::observing::Observing;
+use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
 use super::unit::{Measured, Reported, Unit};
@@ -36,6 +37,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
     pub(super) predictor: Predictor,
+    /// Where the capacity is a share of the processors.
+    pub(super) processors: Option<Processors>,
     /// The waiting requests, by slot in the queue.
     pub(super) waiters: Vec<Option<Arc<Waiter>>>,
     pub(super) instructions: Vec<Instruction>,
@@ -120,10 +123,15 @@ impl Shared {
 }
 
 impl State {
-    pub(super) fn new(scheduler: Scheduler, predictor: Predictor) -> Self {
+    pub(super) fn new(
+        scheduler: Scheduler,
+        predictor: Predictor,
+        processors: Option<Processors>,
+    ) -> Self {
         Self {
             scheduler,
             predictor,
+            processors,
             waiters: Vec::new(),
             instructions: Vec::new(),
             drainers: Vec::new(),
@@ -132,6 +140,15 @@ impl State {
             told_again: 0,
             accuracy: Accuracy::default(),
             flow_names: FlowNames::default(),
+        }
+    }
+
+    /// Learns which processors can be used from the request that is served in this thread.
+    #[inline]
+    pub(super) fn follow_processors(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        let Some(processors) = &mut self.processors else { return };
+        if processors.observe(now) {
+            self.scheduler.change_rate(now, processors.cost_per_second(), out);
         }
     }
 

@@ -9,6 +9,7 @@ use super::has_room::HasRoom;
 use super::meter::Meter;
 use super::observing::Observing;
 use super::partition::Partition;
+use super::processors::Processors;
 use super::requests::Requests;
 use super::shared::{Shared, State};
 use super::snapshot::Snapshot;
@@ -94,7 +95,8 @@ impl Throttle {
     /// # Ok::<(), sluicegate_throttle::ConfigError>(())
     /// ```
     pub fn reconfigure(&self, settings: ThrottleBuilder) -> Result<(), ConfigError> {
-        let Settled { scheduler, classes, unit, reported, partitions, .. } = settings.settle()?;
+        let Settled { scheduler, processors, classes, unit, reported, partitions, .. } =
+            settings.settle()?;
         let shared = &self.shared;
         if shared.unit != unit {
             return Err(ConfigError::Fixed("kind of capacity"));
@@ -108,7 +110,7 @@ impl Throttle {
         if shared.observing.partitions != partitions {
             return Err(ConfigError::Fixed("list of partitions"));
         }
-        shared.reconfigure(scheduler)
+        shared.reconfigure(scheduler, processors.as_ref())
     }
 
     /// A condition for elastic limits: holds while no request waits.
@@ -143,6 +145,7 @@ impl fmt::Debug for Throttle {
 pub struct ThrottleBuilder {
     scheduler: SchedulerBuilder,
     unit: Unit,
+    processors: Option<Processors>,
     queue: Option<Duration>,
     queue_cost: Option<u64>,
     classes: Classes,
@@ -161,6 +164,7 @@ impl ThrottleBuilder {
         Self {
             scheduler: Scheduler::builder(),
             unit: Unit::Requests,
+            processors: None,
             queue: None,
             queue_cost: None,
             classes: Classes::four(),
@@ -187,8 +191,10 @@ impl ThrottleBuilder {
         self.rate(cost, Unit::Reported)
     }
 
-    /// Starts requests that need this share of the processors that the process may use. 0.8 leaves a fifth for
-    /// everything else. Limits of containers count if the standard library sees them.
+    /// Starts requests that need this share of the processors that handlers can use. 0.8 leaves a fifth for everything
+    /// else. Handlers can use as many processors as the process may, but not more than the runtimes that serve the
+    /// throttle's requests have worker threads: one for a runtime of one thread. The throttle learns that from its
+    /// requests. Limits of containers count if the standard library sees them.
     ///
     /// The cost of a request is the time that its handler and its body are polled, in microseconds. Work on other
     /// threads and in databases is counted only where handlers [report](Self::reported_cost) it.
@@ -197,8 +203,9 @@ impl ThrottleBuilder {
             self.problem = Some(ConfigError::Share);
             return self;
         }
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        self.rate((share * processors as f64 * 1e6) as u64, Unit::PollTime)
+        let processors = self.processors.insert(Processors::new(share));
+        let cost = processors.cost_per_second();
+        self.rate(cost, Unit::PollTime)
     }
 
     fn rate(mut self, per_second: u64, unit: Unit) -> Self {
@@ -321,11 +328,12 @@ impl ThrottleBuilder {
     ///
     /// When the settings cannot work. Every error is a sentence that says what to change.
     pub fn build(self) -> Result<Throttle, ConfigError> {
-        let Settled { scheduler, classes, unit, reported, partitions, builder } = self.settle()?;
+        let Settled { scheduler, processors, classes, unit, reported, partitions, builder } =
+            self.settle()?;
         let scheduler = scheduler.build()?;
         let first_cost = if unit == Unit::Requests { 1 } else { builder.first_cost };
         let predictor = Predictor::new(builder.keys, first_cost);
-        let state = State::new(scheduler, predictor);
+        let state = State::new(scheduler, predictor, processors);
         let clock = builder.clock.unwrap_or_default();
         let observing = Observing {
             name: builder.name,
@@ -361,13 +369,15 @@ impl ThrottleBuilder {
             show: self.show,
         };
         let (classes, unit, reported) = (self.classes, self.unit, self.reported);
-        Ok(Settled { scheduler, classes, unit, reported, partitions, builder })
+        let processors = self.processors;
+        Ok(Settled { scheduler, processors, classes, unit, reported, partitions, builder })
     }
 }
 
 /// Settings whose parts fit each other.
 struct Settled {
     scheduler: SchedulerBuilder,
+    processors: Option<Processors>,
     classes: Classes,
     unit: Unit,
     reported: Reported,
