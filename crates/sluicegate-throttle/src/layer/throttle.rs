@@ -232,8 +232,9 @@ impl ThrottleBuilder {
         self
     }
 
-    /// Sizes the queue for what the capacity drains in this time: no request waits for longer. Costs are estimates, so a
-    /// request may wait for up to an eighth more. It is shed then.
+    /// Sizes the queue for what the capacity drains in this time: no request waits for much longer. Costs are estimates,
+    /// so a request is shed when it has waited for an eighth more; with a rate or a share of the processors, where more
+    /// critical requests may overtake it, after twice the time.
     pub const fn queue(mut self, time: Duration) -> Self {
         self.queue = Some(time);
         self

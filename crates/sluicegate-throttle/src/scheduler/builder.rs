@@ -102,8 +102,9 @@ impl SchedulerBuilder {
     }
 
     /// Sizes the queue for what the capacity drains in this time, instead of for a [cost](Self::queue). For work in
-    /// flight, costs then are the microseconds for which requests run. A request that has waited for an eighth longer
-    /// than this is shed, because costs are estimates.
+    /// flight, costs then are the microseconds for which requests run. Costs are estimates, so a request is shed when it
+    /// has waited for an eighth longer than this; with a rate, where more critical requests may overtake it, after twice
+    /// the time.
     pub fn queue_time(mut self, time: Duration) -> Self {
         self.queue = QueueSize::Time(micros(time));
         self

@@ -249,7 +249,7 @@ impl Scheduler {
             Capacity::Rate(rate) => Some(rate.free_at()),
             Capacity::InFlight(_) => None,
         };
-        let stale_at = self.size.longest_wait().map(|_| self.stale_at);
+        let stale_at = self.longest_wait().map(|_| self.stale_at);
         free_at.into_iter().chain(stale_at).chain(self.deadlines.next_at()).min()
     }
 

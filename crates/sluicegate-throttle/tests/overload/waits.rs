@@ -147,7 +147,6 @@ fn with_classes_the_capacity_is_used_and_the_most_critical_requests_get_theirs()
     for builder in [
         Throttle::builder().in_flight(PLACES),
         Throttle::builder().adaptive(Bandwidth::default()),
-        Throttle::builder().requests_per_second(CAPACITY),
         Throttle::builder().in_flight(PLACES).weights([8, 4, 2, 1]),
     ] {
         let clock = ManualClock::new();
