@@ -15,6 +15,9 @@ use super::{CHEAP, QUEUE};
 pub struct Throttled {
     scheduler: Scheduler,
     predictor: Predictor,
+    /// Of requests that were started and have ended.
+    predicted: u64,
+    actual: u64,
     queued: HashMap<usize, Job>,
     waiting: HashMap<Job, Id>,
     running: HashMap<Job, Running>,
@@ -35,16 +38,39 @@ impl Throttled {
     ///
     /// When those cannot work.
     pub fn with(change: impl FnOnce(SchedulerBuilder) -> SchedulerBuilder) -> Self {
-        let builder = Scheduler::builder().rate(1_000_000, Duration::from_secs(1));
-        let builder = builder.queue_time(Duration::from_micros(QUEUE));
+        Self::new(change(Self::drained_by(1.0)))
+    }
+
+    /// Drained by this share of the core's time, as `cpu` does, with a queue for 0.2 s of it.
+    ///
+    /// # Panics
+    ///
+    /// When the share is none.
+    pub fn cpu(share: f64) -> Self {
+        Self::new(Self::drained_by(share))
+    }
+
+    fn drained_by(share: f64) -> SchedulerBuilder {
+        let part = |of: u64| (share * of as f64) as u64;
+        Scheduler::builder().rate(part(1_000_000), Duration::from_secs(1)).queue(part(QUEUE))
+    }
+
+    fn new(builder: SchedulerBuilder) -> Self {
         Self {
-            scheduler: change(builder).build().expect("it works"),
+            scheduler: builder.build().expect("it works"),
             predictor: Predictor::new(1_024, CHEAP),
+            predicted: 0,
+            actual: 0,
             queued: HashMap::new(),
             waiting: HashMap::new(),
             running: HashMap::new(),
             instructions: Vec::new(),
         }
+    }
+
+    /// The sum of predicted costs, divided by the sum of costs.
+    pub fn accuracy(&self) -> f64 {
+        self.predicted as f64 / self.actual as f64
     }
 
     fn carry_out(&mut self, acts: &mut Vec<Act>) {
@@ -90,6 +116,8 @@ impl Contender for Throttled {
         let Some(running) = self.running.remove(&job) else { return };
         let outcome = if end.has_hung_up { Outcome::Cancelled } else { Outcome::Success };
         if outcome != Outcome::Cancelled || end.cost > running.cost() {
+            self.predicted += running.cost();
+            self.actual += end.cost;
             self.predictor.learn_for(request.route, request.flow, running.class(), end.cost);
         }
         let out = &mut self.instructions;

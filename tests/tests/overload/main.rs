@@ -3,3 +3,4 @@
 mod adaptive;
 mod attacks;
 mod goodput;
+mod mixed;

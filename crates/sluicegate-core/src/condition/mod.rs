@@ -26,7 +26,6 @@ pub use self::load::{Cpu, CpuError};
 pub use self::load::{HasCapacity, InFlight, InFlightGuard};
 mod extension;
 mod host;
-mod index;
 mod list;
 mod path;
 mod pattern;
@@ -38,7 +37,6 @@ use std::fmt;
 
 pub use self::extension::ExtensionIs;
 pub use self::host::HostIs;
-pub use self::index::{Index, Target};
 pub use self::list::{AllOf, AnyOf};
 pub use self::path::PathMatches;
 pub use self::pattern::PatternError;

@@ -7,8 +7,6 @@
 //! order of limits means nothing, a new limit takes nothing over from another, and a limit that gets
 //! another period begins afresh, which the reload and `check_change` report.
 
-use std::collections::HashMap;
-
 use super::definition::{AlgorithmSpec, Limit};
 use super::error::LimitError;
 use super::list::Limits;
@@ -64,7 +62,7 @@ impl Limits {
     }
 
     /// These limits with rows that no other list has: called by their own name, or else after `name` and their
-    /// period. `rows` counts the rows of the lists before.
+    /// period. `rows` holds the rows of the lists before.
     ///
     /// # Errors
     ///
@@ -72,7 +70,7 @@ impl Limits {
     pub(crate) fn with_own_rows(
         &self,
         name: Option<&str>,
-        rows: &mut HashMap<String, usize>,
+        rows: &mut Vec<String>,
     ) -> Result<Self, LimitError> {
         let mut apart = Vec::new();
         for limit in self.iter() {
@@ -89,10 +87,9 @@ impl Limits {
                 }
                 (None, None) => (Ok(*limit), format!("{:016x}", limit.id())),
             };
-            let limit = limit?;
-            let earlier = rows.entry(row.clone()).or_insert(0);
-            apart.push(limit.counted_as(&apart_row(&row, *earlier)));
-            *earlier += 1;
+            let earlier = rows.iter().filter(|other| **other == row).count();
+            apart.push(limit?.counted_as(&apart_row(&row, earlier)));
+            rows.push(row);
         }
         Self::try_checked(apart.into_iter().collect())
     }

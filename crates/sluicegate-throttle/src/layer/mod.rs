@@ -147,7 +147,6 @@ mod names;
 mod observing;
 mod partition;
 mod passing;
-mod processors;
 #[cfg(feature = "metrics")]
 mod record;
 mod refusal;

@@ -14,26 +14,30 @@
 //! assert_eq!(predictor.predict(unknown, Class::CRITICAL).mean, 20_000);
 //! ```
 
+mod credibility;
 mod estimate;
 mod habit;
+mod run;
 #[cfg(test)]
 mod tests;
 
-use self::estimate::Estimate;
+#[cfg(feature = "_layer")]
+use self::estimate::rounded;
+use self::estimate::{Estimate, Sample};
 use self::habit::Habit;
 use crate::class::Class;
 use crate::error::MAX_CLASSES;
 use crate::table::Table;
 
-/// A sample counts as at most this many times the mean, so that one outlier does not lock the queue.
-const OUTLIER: u64 = 64;
+/// The last requests, whose flows are known if their route changes. A power of two.
+const LAST: usize = 16;
 
 /// The expected cost of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prediction {
-    /// The smoothed mean.
+    /// The mean. Use it wherever costs are added up: the sum of the means of many requests follows the sum of their costs.
     pub mean: u64,
-    /// About 95 of 100 such requests cost at most this.
+    /// About 95 of 100 such requests cost at most this. Use it for deadlines, never in a sum.
     pub high: u64,
 }
 
@@ -46,6 +50,10 @@ pub struct Predictor {
     routes: Table<Estimate>,
     flows: Table<Habit>,
     classes: [Estimate; MAX_CLASSES],
+    /// The keys and flows of the last requests, in a ring.
+    last: [(u64, u64); LAST],
+    /// How many there have been.
+    learnt: usize,
     first: u64,
 }
 
@@ -57,80 +65,107 @@ impl Predictor {
             routes: Table::new(keys),
             flows: Table::new(keys),
             classes: Default::default(),
+            last: Default::default(),
+            learnt: 0,
             first: first.max(1),
         }
     }
 
     /// The expected cost of a request with this key. For an unknown key, it is the mean of the class.
     pub fn predict(&self, key: u64, class: Class) -> Prediction {
-        let known = self.routes.value(key).and_then(Estimate::prediction);
-        known.unwrap_or_else(|| self.expected(class))
+        self.prediction(key, class, |_| 1.0)
     }
 
     /// The expected cost of a request with this key from this flow. If the flow's requests have cost more, or less,
-    /// than others with the same keys, that is expected of this request too.
+    /// than others with the same keys, that is expected of this request too, as far as flows are known to differ.
     pub fn predict_for(&self, key: u64, flow: u64, class: Class) -> Prediction {
-        let expected = self.predict(key, class);
-        let Some(habit) = self.flows.value(flow) else { return expected };
-        Prediction { mean: habit.applied_to(expected.mean), high: habit.applied_to(expected.high) }
+        self.prediction(key, class, |estimate| self.factor(flow, estimate))
     }
 
-    /// Whether the cost of this key has been learnt.
-    #[cfg(feature = "_layer")]
-    #[inline]
-    pub(crate) fn knows(&self, key: u64) -> bool {
-        self.routes.value(key).is_some()
+    fn prediction(
+        &self,
+        key: u64,
+        class: Class,
+        factor: impl FnOnce(&Estimate) -> f64,
+    ) -> Prediction {
+        match self.estimate(key, class) {
+            Some(estimate) => estimate.prediction(factor(estimate)),
+            None => Prediction { mean: self.first, high: self.first },
+        }
     }
 
-    /// The mean of [`predict_for`](Self::predict_for).
+    /// The mean of [`predict_for`](Self::predict_for), and whether the cost of this key has been learnt.
     #[cfg(feature = "_layer")]
     #[inline]
-    pub(crate) fn mean_for(&self, key: u64, flow: u64, class: Class) -> u64 {
-        let mean = self.mean(key, class);
-        self.flows.value(flow).map_or(mean, |habit| habit.applied_to(mean))
+    pub(crate) fn mean_for(&self, key: u64, flow: u64, class: Class) -> (u64, bool) {
+        let route = self.routes.value(key);
+        let estimate = route.or_else(|| self.of_class(class));
+        let mean = |estimate: &Estimate| rounded(self.factor(flow, estimate) * estimate.expected());
+        (estimate.map_or(self.first, mean), route.is_some())
     }
 
     /// Learns the cost of a request with this key.
     pub fn learn(&mut self, key: u64, class: Class, cost: u64) {
-        let cost = self.bounded(self.mean(key, class), cost);
-        self.learn_bounded(key, class, cost);
-    }
-
-    fn learn_bounded(&mut self, key: u64, class: Class, cost: u64) {
-        self.routes.value_mut(key).learn(cost);
-        self.classes[class.rank().min(MAX_CLASSES - 1)].learn(cost);
+        let actual = cost.max(1) as f64;
+        let bounded = |estimate: &Estimate| estimate.bounded(estimate.expected(), actual);
+        let cost = self.estimate(key, class).map_or(actual, bounded);
+        let sample = Sample { cost, actual, factor: None };
+        self.classes[at(class)].learn(sample);
+        self.routes.value_mut(key).learn(sample);
     }
 
     /// Learns the cost of a request with this key from this flow.
     pub fn learn_for(&mut self, key: u64, flow: u64, class: Class, cost: u64) {
+        let actual = cost.max(1) as f64;
         // If the key is new, compare with the mean of the class. That also catches a client that uses a new key each
         // time.
-        let expected = self.mean(key, class);
-        let cost = self.bounded(expected, cost);
-        if !self.knows_nothing() {
-            self.flows.value_mut(flow).learn(expected, cost);
+        let Some(estimate) = self.estimate(key, class) else {
+            return self.learn(key, class, cost);
+        };
+        let (expected, factor) = (estimate.mean(), self.factor(flow, estimate));
+        let cost = estimate.bounded(factor * expected, actual);
+        let habit = self.flows.value_mut(flow);
+        let (usual, requests) = habit.deviation();
+        habit.learn(expected, cost);
+        let sample = Sample { cost, actual, factor: Some(factor) };
+        let learn = |estimate: &mut Estimate| {
+            estimate.credibility.learn(cost / expected - 1.0, usual, requests);
+            estimate.learn(sample)
+        };
+        learn(&mut self.classes[at(class)]);
+        let step = learn(self.routes.value_mut(key));
+        self.learnt = self.learnt.wrapping_add(1);
+        self.last[self.learnt % LAST] = (key, flow);
+        // The flows of the first requests after a step change seem to be dear, or cheap, which their route has become.
+        if let Some(step) = step {
+            let latest = (0..LAST).map(|back| self.last[self.learnt.wrapping_sub(back) % LAST]);
+            let of_route = latest.filter(|(route, _)| *route == key);
+            for (_, flow) in of_route.take(step.samples as usize) {
+                self.flows.known_mut(flow).map(std::mem::take);
+            }
         }
-        self.learn_bounded(key, class, cost);
     }
 
+    /// How many times the mean of a key this flow's requests are expected to cost.
     #[inline]
-    fn mean(&self, key: u64, class: Class) -> u64 {
-        let known = self.routes.value(key).and_then(Estimate::mean);
-        known.unwrap_or_else(|| self.expected(class).mean)
+    fn factor(&self, flow: u64, estimate: &Estimate) -> f64 {
+        self.flows.value(flow).map_or(1.0, |habit| habit.factor(&estimate.credibility))
     }
 
-    fn bounded(&self, expected: u64, cost: u64) -> u64 {
-        let most = if self.knows_nothing() { u64::MAX } else { expected.saturating_mul(OUTLIER) };
-        cost.clamp(1, most)
+    /// What is known of the key, or of its class, or of any class.
+    #[inline]
+    fn estimate(&self, key: u64, class: Class) -> Option<&Estimate> {
+        self.routes.value(key).or_else(|| self.of_class(class))
     }
 
-    fn knows_nothing(&self) -> bool {
-        self.classes.iter().all(|estimate| estimate.prediction().is_none())
+    fn of_class(&self, class: Class) -> Option<&Estimate> {
+        let own = &self.classes[at(class)];
+        let mut all = std::iter::once(own).chain(&self.classes);
+        all.find(|estimate| !estimate.is_empty())
     }
+}
 
-    fn expected(&self, class: Class) -> Prediction {
-        let own = self.classes[class.rank().min(MAX_CLASSES - 1)].prediction();
-        let any = || self.classes.iter().find_map(Estimate::prediction);
-        own.or_else(any).unwrap_or(Prediction { mean: self.first, high: self.first })
-    }
+/// A rank below the lowest class counts as the lowest class.
+fn at(class: Class) -> usize {
+    class.rank().min(MAX_CLASSES - 1)
 }

@@ -85,18 +85,20 @@ impl ClassQueue {
         }
     }
 
-    /// Whether this request would exceed its flow's share of the queue, of which `room` is left. A flow may hold no
-    /// more of the queue than it leaves free for others. One flow that sends more than is drained fills half of the
-    /// queue, two such flows fill a third each, and a flow with nothing in the queue still finds room. A flow that is
-    /// alone may fill the queue.
-    pub(super) fn is_greedy(&self, flow: u64, cost: u64, room: u64, now: u64) -> bool {
+    /// Whether this request would exceed its flow's share of a queue of the size `bound`, which holds `kept`. A flow may
+    /// hold no more of the queue than it leaves free for others. One flow that sends more than is drained fills half of
+    /// the queue, two such flows fill a third each, and a flow with nothing in the queue still finds room. So a request
+    /// that is more than half of the queue itself waits only in an empty one. A flow that is alone may fill the queue.
+    pub(super) fn is_greedy(&self, flow: u64, cost: u64, kept: u64, bound: u64, now: u64) -> bool {
         // More than the whole time is left if the clock has stepped back.
         if !(1..=CONTENDED).contains(&self.contended_until.saturating_sub(now)) {
             return false;
         }
-        let Some(&queue) = self.owners.get(&flow) else { return false };
-        let held = self.queues[usize::from(queue)].owned;
-        held > 0 && held.saturating_add(cost) > room
+        let owned = self.owners.get(&flow).map(|&queue| self.queues[usize::from(queue)].owned);
+        match owned.unwrap_or_default() {
+            0 => kept > 0 && cost > bound / 2,
+            held => held.saturating_add(cost) > bound.saturating_sub(kept),
+        }
     }
 
     /// The queue for a new request of `flow`.

@@ -56,6 +56,20 @@ fn a_flow_with_many_requests_takes_nothing_from_one_with_few() {
 }
 
 #[test]
+fn a_request_of_more_than_half_the_queue_waits_only_in_an_empty_one_while_others_come() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(100));
+    let mut out = Vec::new();
+    let mut offer =
+        |flow, cost| scheduler.offer(0, Offer { flow, ..offer(CRITICAL, cost) }, &mut out);
+    queued(&offer(1, 1));
+    queued(&offer(2, 1));
+    assert_eq!(reason(&offer(3, 51)), ShedReason::Share);
+    queued(&offer(3, 50));
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(100));
+    queued(&scheduler.offer(0, Offer { flow: 3, ..super::offer(CRITICAL, 100) }, &mut Vec::new()));
+}
+
+#[test]
 fn a_flow_leaves_as_much_room_as_it_takes_while_others_come() {
     let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(100));
     let mut out = Vec::new();

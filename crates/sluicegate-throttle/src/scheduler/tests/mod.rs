@@ -6,7 +6,6 @@ mod level;
 mod order;
 mod partitions;
 mod promises;
-mod queue_time;
 mod run_times;
 mod seed;
 mod waits;

@@ -1,3 +1,5 @@
+mod sums;
+
 use super::*;
 
 const CLASS: Class = Class::SHEDDABLE;
