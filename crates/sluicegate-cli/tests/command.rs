@@ -270,7 +270,7 @@ fn what_is_no_file_is_reported_at_once_and_not_read_without_end() {
         for (path, what) in [
             (pipe.as_path(), "it is a pipe"),
             (std::path::Path::new("/dev/zero"), "it is a device"),
-            (&long, "longer than 8388608 bytes"),
+            (&long, "longer than 33554432 bytes"),
         ] {
             let checked = sluicegate(&["check", kind, path.to_str().expect("a path")]);
             let said = text(&checked.stderr);

@@ -16,6 +16,7 @@ pub use crate::admission::refusal::Refusal;
 pub use crate::admission::respond::{Extensions, ResponseHead};
 pub use crate::admission::unsettled::{FindLine, Unsettled};
 pub use crate::clock::sleep::{Sleep, Timer};
+pub use crate::condition::{Index, Target};
 pub use crate::cost::account::Reply;
 pub use crate::cost::llm::passing::PassingUsage;
 pub use crate::http::dialect::error::TooLarge;

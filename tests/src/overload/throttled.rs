@@ -51,8 +51,9 @@ impl Throttled {
     }
 
     fn drained_by(share: f64) -> SchedulerBuilder {
-        let part = |of: u64| (share * of as f64) as u64;
-        Scheduler::builder().rate(part(1_000_000), Duration::from_secs(1)).queue(part(QUEUE))
+        Scheduler::builder()
+            .rate((share * 1e6) as u64, Duration::from_secs(1))
+            .queue_time(Duration::from_micros(QUEUE))
     }
 
     fn new(builder: SchedulerBuilder) -> Self {

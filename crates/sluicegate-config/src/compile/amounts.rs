@@ -1,12 +1,15 @@
 //! The limits that apply to a request.
 
+use std::collections::HashMap;
+
 use sluicegate_core::Limit;
+use sluicegate_core::adapter::Index;
 use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition};
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
 
-use super::condition::Condition;
+use super::condition::{self, Condition};
 use super::key::Text;
 use super::limit::{Budget, Names};
 use super::listed::Listed;
@@ -41,6 +44,8 @@ pub(super) enum Amounts {
 #[derive(Debug)]
 pub(super) struct Cases {
     cases: Vec<(Case, Limits)>,
+    /// Finds the cases that may apply to a request.
+    index: Index,
     /// The cases in words.
     words: Vec<String>,
     otherwise: Box<Amounts>,
@@ -84,7 +89,11 @@ impl Amounts {
             [] => otherwise,
             _ => {
                 let words = said.cases.iter().map(|case| InWords(case).to_string()).collect();
-                Some(Self::Cases(Cases { cases, words, otherwise: Box::new(otherwise?) }))
+                let mut index = Index::default();
+                cases
+                    .iter()
+                    .for_each(|(case, _)| condition::add_to(&mut index, case.when.as_ref()));
+                Some(Self::Cases(Cases { cases, index, words, otherwise: Box::new(otherwise?) }))
             }
         }
     }
@@ -96,7 +105,7 @@ impl Amounts {
                 vec![Listed { of: String::new(), limits: Some(limits.clone()), is_apart: false }]
             }
             Self::Tiers(_, listed) => listed.clone(),
-            Self::Cases(Cases { cases, words, otherwise }) => {
+            Self::Cases(Cases { cases, words, otherwise, .. }) => {
                 let cases = cases.iter().zip(words).map(|((case, limits), of)| Listed {
                     of: of.clone(),
                     limits: Some(limits.clone()),
@@ -118,7 +127,7 @@ impl Amounts {
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Vec<(Case, Limits)> {
-        let mut rows = Vec::new();
+        let mut rows = HashMap::new();
         let case = |(i, said): (usize, &document::Case)| {
             let path = path.index(i);
             let case = Case::new(said, &path, context);
@@ -132,17 +141,20 @@ impl Amounts {
     }
 }
 
-/// Identifies the budget of a case by its name, or by its conditions; not by its position. `rows` are the
+/// Identifies the budget of a case by its name, or by its conditions; not by its position. `rows` counts the
 /// identifiers of the earlier cases.
-fn row(said: &document::Case, rows: &mut Vec<String>) -> String {
-    let row = match &said.name {
+fn row(said: &document::Case, rows: &mut HashMap<String, usize>) -> String {
+    let mut row = match &said.name {
         Some(name) => format!("case {name}"),
         None => InWords(said).to_string(),
     };
-    let earlier = rows.iter().filter(|other| **other == row).count();
-    rows.push(row.clone());
+    let earlier = rows.entry(row.clone()).or_insert(0);
     // The second of two equal cases never applies.
-    if earlier == 0 { row } else { format!("{row} {earlier}") }
+    if *earlier > 0 {
+        row = format!("{row} {earlier}");
+    }
+    *earlier += 1;
+    row
 }
 
 impl Case {
@@ -184,8 +196,8 @@ impl<V: View> LimitsFor<V> for Amounts {
         match self {
             Self::Always(limits) => limits.each(view, each),
             Self::Tiers(tiers, _) => tiers.each(view, each),
-            Self::Cases(Cases { cases, otherwise, .. }) => {
-                for (case, limits) in cases {
+            Self::Cases(Cases { cases, index, otherwise, .. }) => {
+                for (case, limits) in index.candidates(view).map(|at| &cases[at]) {
                     if case.holds(view)? {
                         return limits.each(view, each);
                     }

@@ -1,6 +1,6 @@
 //! Header fields and errors of an API, `[dialect]`.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use sluicegate_core::response::{Dialect, Unit};
 
@@ -11,7 +11,7 @@ use crate::source::DocumentPath;
 /// The dialect of a document whose limits have these names.
 pub(super) fn dialect<T>(
     said: &document::Dialect,
-    limits: &BTreeMap<String, T>,
+    limits: &HashMap<String, T>,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Dialect> {
@@ -58,7 +58,7 @@ fn problem<T>(
     dialect: &Dialect,
     name: &str,
     unit: Unit,
-    limits: &BTreeMap<String, T>,
+    limits: &HashMap<String, T>,
 ) -> Option<String> {
     let mut others = dialect.policies().filter(|(policy, other)| *policy == name && *other != unit);
     if let Some((_, other)) = others.next() {

@@ -21,10 +21,10 @@ mod settlement;
 pub(crate) mod throttle;
 mod tiers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sluicegate_core::adapter::{Charge, Hold};
+use sluicegate_core::adapter::{Charge, Hold, Index};
 use sluicegate_core::key::{Missing, Proxies, View};
 use sluicegate_core::limit::MAX_LIMITS;
 use sluicegate_core::response::Dialect;
@@ -68,10 +68,12 @@ pub struct Policies {
 #[derive(Debug, Default)]
 struct Rules {
     list: Vec<Rule>,
+    /// Finds the rules that may apply to a request.
+    index: Index,
     /// The index of the rule of each limit, by the limit's name.
-    owners: BTreeMap<String, usize>,
+    owners: HashMap<String, usize>,
     /// The index of the rule of each limit, by the limit's row in a store.
-    rows: BTreeMap<u64, usize>,
+    rows: HashMap<u64, usize>,
     hold: Hold,
     dialect: Option<Dialect>,
     listen: Option<proxy::Listen>,
@@ -109,7 +111,7 @@ impl Policies {
         let trusted = trusted.and_then(|said| Proxies::try_from(&said.trusted).ok());
         let mut rules =
             Rules { hold, listen, upstream, trusted, client_header, ..Rules::default() };
-        let mut names = BTreeSet::new();
+        let mut names = HashSet::new();
         for (index, said) in document.rules.iter().enumerate() {
             let path = list.index(index);
             let rule = Rule::new(said, &path, &context);
@@ -225,13 +227,15 @@ impl Rules {
             let message = format!("a limit of another rule is also called `{name}`, {OWN}");
             context.report(path, message);
         }
+        rule.add_to(&mut self.index);
         self.list.push(rule);
     }
 }
 
 impl<V: View> CoreRule<V> for Policies {
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        self.rules.list.iter().try_for_each(|rule| rule.charge(view, charge))
+        let Rules { list, index, .. } = &*self.rules;
+        index.candidates(view).try_for_each(|at| list[at].charge(view, charge))
     }
 }
 

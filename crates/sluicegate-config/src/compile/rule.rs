@@ -1,7 +1,7 @@
 //! One rule of a document.
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, Index};
 use sluicegate_core::condition::Condition as CoreCondition;
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
@@ -9,7 +9,7 @@ use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
 
 use super::Context;
 use super::amounts::Amounts;
-use super::condition::Condition;
+use super::condition::{self, Condition};
 use super::cost::Cost;
 use super::key::Key;
 use super::listed::Listed;
@@ -51,6 +51,12 @@ impl Rule {
         let by = By::new(amounts, key?).cost(cost?);
         let by = settlement.of(by);
         Some(Self { when, by, refused: refused?, listed, fewest })
+    }
+}
+
+impl Rule {
+    pub(super) fn add_to(&self, index: &mut Index) {
+        condition::add_to(index, self.when.as_ref());
     }
 }
 

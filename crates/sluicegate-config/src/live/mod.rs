@@ -177,7 +177,7 @@ impl Live {
     /// it delays the reload by up to 10 seconds. A program that closes half of a file and continues later cannot be
     /// detected. In JSON, half of a file is never valid.
     ///
-    /// The file must be a regular file of at most 8 MiB. A pipe, device or directory at the path is
+    /// The file must be a regular file of at most 32 MiB. A pipe, device or directory at the path is
     /// [refused](Event::Refused).
     ///
     /// # Errors

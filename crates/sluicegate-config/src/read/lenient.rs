@@ -1,6 +1,6 @@
 //! Reads documents past errors, so that all errors are reported at once.
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned};
 
 use super::explain;
 use super::value::Misfit;
@@ -15,6 +15,12 @@ use crate::source::{Diagnostic, MOST, PolicyError};
 /// The document in `root`. Reports all errors of form, and errors of meaning in the parts with a correct form.
 /// `told` are the errors found so far.
 pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document, PolicyError> {
+    // Most documents have no errors. Looking for them part by part would read each part twice.
+    if told.is_empty()
+        && let Ok(document) = <Document as Deserialize<'_>>::deserialize(&root)
+    {
+        return Ok(Document { source: SourceMap::of(root), ..document });
+    }
     let mut mended = Mended::new(told);
     let read = mended.document(&mut root);
     let source = SourceMap::of(root);

@@ -32,7 +32,7 @@ use crate::source::{Diagnostic, PolicyError};
 ///
 /// # Errors
 ///
-/// Fails if the text is longer than 8 MiB.
+/// Fails if the text is longer than 32 MiB.
 pub fn within_bounds(text: &str) -> Result<&str, PolicyError> {
     if text.len() > file::LONGEST {
         let what = format!("this is no document: {}", file::too_long_in_words());

@@ -1,5 +1,7 @@
 //! Lines and columns of a text.
 
+use std::cell::Cell;
+
 use super::location::SourceLocation;
 
 /// Turns byte offsets into lines and columns.
@@ -7,6 +9,8 @@ pub(crate) struct Lines<'a> {
     text: &'a [u8],
     /// The offset of each line.
     starts: Vec<usize>,
+    /// The line of the last location. Most values are on the same line as the one before them, or on the next.
+    last: Cell<usize>,
     /// The number of characters before each step, so that long lines stay cheap.
     before: Vec<usize>,
 }
@@ -18,19 +22,37 @@ impl<'a> Lines<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(breaks).collect();
+        let last = Cell::new(1);
         let text = text.as_bytes();
         let sums = text.chunks(STEP).scan(0, |sum, chunk| {
             *sum += characters(chunk);
             Some(*sum)
         });
-        Self { text, starts, before: std::iter::once(0).chain(sums).collect() }
+        Self { text, starts, last, before: std::iter::once(0).chain(sums).collect() }
     }
 
     pub(crate) fn location(&self, offset: usize) -> SourceLocation {
         let offset = offset.min(self.text.len());
-        let line = self.starts.partition_point(|&start| start <= offset);
-        let column = self.characters_before(offset) - self.characters_before(self.starts[line - 1]);
+        let line = self.line(offset);
+        let start = self.starts[line - 1];
+        let column = match offset - start {
+            0..STEP => characters(&self.text[start..offset]),
+            _ => self.characters_before(offset) - self.characters_before(start),
+        };
         SourceLocation { line, column: column + 1 }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        let last = self.last.get();
+        let is_within = |line: usize| {
+            let mut bounds = self.starts[line - 1..].iter();
+            bounds.next().is_some_and(|&start| start <= offset)
+                && bounds.next().is_none_or(|&end| offset < end)
+        };
+        let line = (last..self.starts.len().min(last + 4)).find(|&line| is_within(line));
+        let line = line.unwrap_or_else(|| self.starts.partition_point(|&start| start <= offset));
+        self.last.set(line);
+        line
     }
 
     /// The location of a byte, given by line and byte column, both counted from 1.

@@ -39,7 +39,7 @@ const TURNS: usize = 5;
 
 /// Files, and directories of files, whose texts are policies together.
 ///
-/// Each is read within the bounds of a [policy file](crate::Live::watch): a regular file of at most 8 MiB. All together
+/// Each is read within the bounds of a [policy file](crate::Live::watch): a regular file of at most 32 MiB. All together
 /// are at most 4,096 files and 64 MiB.
 #[derive(Debug, Clone, Default)]
 pub struct Texts {

@@ -343,3 +343,64 @@ fn all_rules_that_apply_are_charged() {
         ),
     );
 }
+
+#[test]
+fn a_rule_among_very_many_charges_as_it_does_alone() {
+    let whens = (0..300).map(|i| match i % 6 {
+        0 => format!("path = \"/shop{i}/*\""),
+        1 => format!("method = [\"GET\", \"PUT\"], path = [\"/a/{i}\", \"/{{any}}/{i}/*\"]"),
+        2 => format!("host = \"shop{i}.example.com\""),
+        3 => format!("host = [\"*.shop{i}.com\", \"shop{i}.org\"], path = \"/a/*\""),
+        4 => format!("any = [{{ path = \"/b{i}\" }}, {{ host = \"b{i}.com\", path = \"/{i}\" }}]"),
+        _ => format!(
+            "header = {{ x-shop = \"{i}\" }}, any = [{{ path = \"/c\" }}, {{ path = \"/d\" }}]"
+        ),
+    });
+    let rules: Vec<_> = whens
+        .enumerate()
+        .map(|(i, when)| {
+            format!("[[rules]]\nname = \"r{i}\"\nkey = \"global\"\nlimits = [\"5/second\"]\nwhen = {{ {when} }}\n")
+        })
+        .collect();
+    let policies = |text: &str| {
+        let document = read_toml(text).expect("a document");
+        Policies::new(&document, &Environment::new()).expect("policies")
+    };
+    let alone: Vec<_> = rules.iter().map(|rule| policies(rule)).collect();
+    let together = policies(&rules.concat());
+
+    let hosts = [
+        "x.org",
+        "shop2.example.com",
+        "SHOP8.example.com:80",
+        "a.b.shop3.com",
+        "shop9.org",
+        "b4.com",
+    ];
+    let paths = [
+        "/",
+        "/shop0",
+        "/shop6/x",
+        "/%73hop6/../shop12/x",
+        "/a/1",
+        "/a/7",
+        "/x/7/y",
+        "/b4",
+        "/4",
+        "/a/9",
+        "/c",
+        "/d",
+    ];
+    let mut charged = 0;
+    for (host, path) in hosts.iter().flat_map(|host| paths.map(|path| (host, path))) {
+        for method in ["GET", "POST"] {
+            let request = Request::builder().method(method).uri(path).header("host", *host);
+            let request = request.header("x-shop", "5").body(()).expect("a request");
+            let expected: Vec<_> =
+                alone.iter().flat_map(|rule| debit(rule, &request).expect("a charge")).collect();
+            charged += expected.len();
+            assert_eq!(debit(&together, &request), Ok(expected), "{method} {host} {path}");
+        }
+    }
+    assert!(charged > 50, "{charged} charges");
+}

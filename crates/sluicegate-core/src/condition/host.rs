@@ -66,6 +66,16 @@ impl HostIs {
         Self { name: name.into(), address: host_address(name), below }
     }
 
+    /// Whether it holds for the hosts below a name, not for the name itself.
+    pub(super) fn is_pattern(&self) -> bool {
+        self.below
+    }
+
+    /// The name as [`canonical`] writes it.
+    pub(super) fn canonical_name(&self) -> Box<str> {
+        canonical(&self.name).into()
+    }
+
     fn is_name(&self, host: &str) -> bool {
         match self.address {
             Some(address) => host_address(host) == Some(address),
@@ -79,6 +89,17 @@ impl HostIs {
         let Some((below, name)) = parts else { return false };
         let name = name.strip_prefix('.');
         !below.is_empty() && name.is_some_and(|name| name.eq_ignore_ascii_case(&self.name))
+    }
+}
+
+/// A host so that equal hosts have equal texts: in lower case, and an address in its shortest form.
+pub(super) fn canonical(host: &str) -> Cow<'_, str> {
+    match host_address(host) {
+        Some(address) => format!("[{address}]").into(),
+        None if host.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            host.to_ascii_lowercase().into()
+        }
+        None => host.into(),
     }
 }
 

@@ -26,6 +26,7 @@ pub use self::load::{Cpu, CpuError};
 pub use self::load::{HasCapacity, InFlight, InFlightGuard};
 mod extension;
 mod host;
+mod index;
 mod list;
 mod path;
 mod pattern;
@@ -37,6 +38,7 @@ use std::fmt;
 
 pub use self::extension::ExtensionIs;
 pub use self::host::HostIs;
+pub use self::index::{Index, Target};
 pub use self::list::{AllOf, AnyOf};
 pub use self::path::PathMatches;
 pub use self::pattern::PatternError;

@@ -7,6 +7,8 @@
 //! order of limits means nothing, a new limit takes nothing over from another, and a limit that gets
 //! another period begins afresh, which the reload and `check_change` report.
 
+use std::collections::HashMap;
+
 use super::definition::{AlgorithmSpec, Limit};
 use super::error::LimitError;
 use super::list::Limits;
@@ -62,7 +64,7 @@ impl Limits {
     }
 
     /// These limits with rows that no other list has: called by their own name, or else after `name` and their
-    /// period. `rows` holds the rows of the lists before.
+    /// period. `rows` counts the rows of the lists before.
     ///
     /// # Errors
     ///
@@ -70,7 +72,7 @@ impl Limits {
     pub(crate) fn with_own_rows(
         &self,
         name: Option<&str>,
-        rows: &mut Vec<String>,
+        rows: &mut HashMap<String, usize>,
     ) -> Result<Self, LimitError> {
         let mut apart = Vec::new();
         for limit in self.iter() {
@@ -87,9 +89,10 @@ impl Limits {
                 }
                 (None, None) => (Ok(*limit), format!("{:016x}", limit.id())),
             };
-            let earlier = rows.iter().filter(|other| **other == row).count();
-            apart.push(limit?.counted_as(&apart_row(&row, earlier)));
-            rows.push(row);
+            let limit = limit?;
+            let earlier = rows.entry(row.clone()).or_insert(0);
+            apart.push(limit.counted_as(&apart_row(&row, *earlier)));
+            *earlier += 1;
         }
         Self::try_checked(apart.into_iter().collect())
     }

@@ -28,9 +28,11 @@ impl Shared {
         let mut state = self.lock();
         let now = self.clock.now();
         self.note_unread(&mut state, unread, now);
+        let mut instructions = std::mem::take(&mut state.instructions);
+        state.follow_processors(now, &mut instructions);
         let (cost, is_known) = match self.unit {
             Unit::Requests => (1, false),
-            Unit::PollTime | Unit::Reported => {
+            Unit::PollTime | Unit::PlaceTime | Unit::Reported => {
                 let name =
                     || names.as_ref()?.key.as_ref().and_then(|key| self.observing.show.show(key));
                 state.accuracy.see(key, name);
@@ -42,7 +44,6 @@ impl Shared {
         let deadline = timeout
             .map(|timeout| now.saturating_add(timeout.as_micros().try_into().unwrap_or(u64::MAX)));
         let offer = Offer { class, flow, cost, deadline, partition, key: Some(key) };
-        let mut instructions = std::mem::take(&mut state.instructions);
         if let Some(running) = state.scheduler.start_at_once(now, &offer, &mut instructions) {
             let wakers = state.tell(instructions);
             let is_marked = !is_known || state.scheduler.is_full() || self.is_nested();

@@ -147,6 +147,7 @@ mod names;
 mod observing;
 mod partition;
 mod passing;
+mod processors;
 #[cfg(feature = "metrics")]
 mod record;
 mod refusal;

@@ -9,9 +9,10 @@ use super::accuracy::Accuracy;
 use super::alarm::Alarm;
 use super::names::{FlowNames, Names};
 use super::observing::Observing;
+use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
-use super::unit::{Reported, Unit};
+use super::unit::{Measured, Reported, Unit};
 use super::waiter::{Told, Waiter};
 use crate::class::{Class, Classes};
 use crate::predict::Predictor;
@@ -36,6 +37,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
     pub(super) predictor: Predictor,
+    /// Where the capacity is a share of the processors.
+    pub(super) processors: Option<Processors>,
     /// The waiting requests, by slot in the queue.
     pub(super) waiters: Vec<Option<Arc<Waiter>>>,
     pub(super) instructions: Vec<Instruction>,
@@ -52,26 +55,13 @@ pub(super) struct State {
 
 impl Shared {
     pub(super) fn new(
-        scheduler: Scheduler,
-        predictor: Predictor,
+        state: State,
         classes: Classes,
         clock: Clock,
         unit: Unit,
         reported: Reported,
         observing: Observing,
     ) -> Self {
-        let state = State {
-            scheduler,
-            predictor,
-            waiters: Vec::new(),
-            instructions: Vec::new(),
-            drainers: Vec::new(),
-            unread: UnreadCounts::default(),
-            #[cfg(feature = "tracing")]
-            told_again: 0,
-            accuracy: Accuracy::default(),
-            flow_names: FlowNames::default(),
-        };
         Self {
             state: Mutex::new(state),
             classes,
@@ -92,29 +82,23 @@ impl Shared {
         self.is_nested.load(Ordering::Relaxed)
     }
 
-    /// A request has ended, or its client has gone. It was polled for `measured` microseconds.
+    /// A request has ended, or its client has gone. It was polled for `polled` microseconds.
     pub(super) fn end(
         self: &Arc<Self>,
         now: u64,
         running: Running,
         key: u64,
-        measured: u64,
+        polled: u64,
         reported: Option<u64>,
         outcome: Outcome,
     ) {
         let mut state = self.lock();
-        let actual = match self.unit {
-            Unit::Requests => None,
-            Unit::Reported => reported,
-            Unit::PollTime => Some(match (self.reported, reported) {
-                (Reported::Instead, Some(reported)) => reported,
-                (Reported::OnTop, Some(reported)) => measured.saturating_add(reported),
-                (_, None) => measured,
-            }),
-        };
+        let measured = Measured { polled, held: now.saturating_sub(running.started()), reported };
+        let actual = self.unit.cost(measured, self.reported);
         // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
-        // lower it, because a request that is too slow for its client is still expensive.
-        let is_told = |actual: &u64| outcome != Outcome::Cancelled || *actual > running.cost();
+        // lower it, because a request that is too slow for its client is still expensive. A place is free again.
+        let is_whole = outcome != Outcome::Cancelled || self.unit == Unit::PlaceTime;
+        let is_told = |actual: &u64| is_whole || *actual > running.cost();
         if let Some(actual) = actual.filter(is_told) {
             state.predictor.learn_for(key, running.flow(), running.class(), actual);
             state.accuracy.learn(key, running.cost(), actual);
@@ -139,6 +123,35 @@ impl Shared {
 }
 
 impl State {
+    pub(super) fn new(
+        scheduler: Scheduler,
+        predictor: Predictor,
+        processors: Option<Processors>,
+    ) -> Self {
+        Self {
+            scheduler,
+            predictor,
+            processors,
+            waiters: Vec::new(),
+            instructions: Vec::new(),
+            drainers: Vec::new(),
+            unread: UnreadCounts::default(),
+            #[cfg(feature = "tracing")]
+            told_again: 0,
+            accuracy: Accuracy::default(),
+            flow_names: FlowNames::default(),
+        }
+    }
+
+    /// Learns which processors can be used from the request that is served in this thread.
+    #[inline]
+    pub(super) fn follow_processors(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        let Some(processors) = &mut self.processors else { return };
+        if processors.observe(now) {
+            self.scheduler.change_rate(now, processors.cost_per_second(), out);
+        }
+    }
+
     /// Remembers the name of a waiting flow.
     pub(super) fn name_flow(&mut self, flow: u64, names: Option<&Names>, classes: &Classes) {
         let Some(key) = names.and_then(|names| names.flow) else { return };

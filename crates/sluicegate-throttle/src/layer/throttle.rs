@@ -9,8 +9,9 @@ use super::has_room::HasRoom;
 use super::meter::Meter;
 use super::observing::Observing;
 use super::partition::Partition;
+use super::processors::Processors;
 use super::requests::Requests;
-use super::shared::Shared;
+use super::shared::{Shared, State};
 use super::snapshot::Snapshot;
 use super::throttle_layer::ThrottleLayer;
 use super::unit::{Reported, Unit};
@@ -94,7 +95,8 @@ impl Throttle {
     /// # Ok::<(), sluicegate_throttle::ConfigError>(())
     /// ```
     pub fn reconfigure(&self, settings: ThrottleBuilder) -> Result<(), ConfigError> {
-        let Settled { scheduler, classes, unit, reported, partitions, .. } = settings.settle()?;
+        let Settled { scheduler, processors, classes, unit, reported, partitions, .. } =
+            settings.settle()?;
         let shared = &self.shared;
         if shared.unit != unit {
             return Err(ConfigError::Fixed("kind of capacity"));
@@ -108,7 +110,7 @@ impl Throttle {
         if shared.observing.partitions != partitions {
             return Err(ConfigError::Fixed("list of partitions"));
         }
-        shared.reconfigure(scheduler)
+        shared.reconfigure(scheduler, processors.as_ref())
     }
 
     /// A condition for elastic limits: holds while no request waits.
@@ -143,8 +145,7 @@ impl fmt::Debug for Throttle {
 pub struct ThrottleBuilder {
     scheduler: SchedulerBuilder,
     unit: Unit,
-    /// The cost that drains in a second. For work in flight, the cost that this many processors drain.
-    per_second: f64,
+    processors: Option<Processors>,
     queue: Option<Duration>,
     queue_cost: Option<u64>,
     classes: Classes,
@@ -163,7 +164,7 @@ impl ThrottleBuilder {
         Self {
             scheduler: Scheduler::builder(),
             unit: Unit::Requests,
-            per_second: 0.0,
+            processors: None,
             queue: None,
             queue_cost: None,
             classes: Classes::four(),
@@ -190,8 +191,10 @@ impl ThrottleBuilder {
         self.rate(cost, Unit::Reported)
     }
 
-    /// Starts requests that need this share of the processors that the process may use. 0.8 leaves a fifth for
-    /// everything else. Limits of containers count if the standard library sees them.
+    /// Starts requests that need this share of the processors that handlers can use. 0.8 leaves a fifth for everything
+    /// else. Handlers can use as many processors as the process may, but not more than the runtimes that serve the
+    /// throttle's requests have worker threads: one for a runtime of one thread. The throttle learns that from its
+    /// requests. Limits of containers count if the standard library sees them.
     ///
     /// The cost of a request is the time that its handler and its body are polled, in microseconds. Work on other
     /// threads and in databases is counted only where handlers [report](Self::reported_cost) it.
@@ -200,41 +203,44 @@ impl ThrottleBuilder {
             self.problem = Some(ConfigError::Share);
             return self;
         }
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        self.rate((share * processors as f64 * 1e6) as u64, Unit::PollTime)
+        let processors = self.processors.insert(Processors::new(share));
+        let cost = processors.cost_per_second();
+        self.rate(cost, Unit::PollTime)
     }
 
     fn rate(mut self, per_second: u64, unit: Unit) -> Self {
         self.scheduler = self.scheduler.rate(per_second, Duration::from_secs(1));
-        (self.per_second, self.unit) = (per_second as f64, unit);
+        self.unit = unit;
         self
     }
 
-    /// Runs at most this many requests at once. Costs are the time that handlers and bodies are polled, in
-    /// microseconds: they bound the queue and make flows fair.
+    /// Runs at most this many requests at once. The cost of a request is the time from its start to the end of its body,
+    /// in microseconds, because it holds one of the places for so long. A [`Cost`](sluicegate_core::Cost) that a handler
+    /// reports is not counted.
     pub fn in_flight(mut self, requests: usize) -> Self {
         self.scheduler = self.scheduler.in_flight(requests);
-        (self.per_second, self.unit) = (requests as f64 * 1e6, Unit::PollTime);
+        self.unit = Unit::PlaceTime;
         self
     }
 
     /// Limits the requests that run at once to the number that `algorithm` has learnt. Use
     /// [`Bandwidth::default()`](crate::adaptive::Bandwidth) unless you need another one. Costs are as with
-    /// [`in_flight`](Self::in_flight), and the size of the [queue](Self::queue) follows from the limit that the
-    /// algorithm starts with.
+    /// [`in_flight`](Self::in_flight), and the size of the [queue](Self::queue) follows the limit.
     pub fn adaptive(mut self, algorithm: impl Algorithm + 'static) -> Self {
-        (self.per_second, self.unit) = (algorithm.limit() as f64 * 1e6, Unit::PollTime);
+        self.unit = Unit::PlaceTime;
         self.scheduler = self.scheduler.adaptive(algorithm);
         self
     }
 
-    /// Sizes the queue for the cost that the capacity drains in this time.
+    /// Sizes the queue for what the capacity drains in this time: no request waits for much longer. Costs are estimates,
+    /// so a request is shed when it has waited for an eighth more; with a rate or a share of the processors, where more
+    /// critical requests may overtake it, after twice the time.
     pub const fn queue(mut self, time: Duration) -> Self {
         self.queue = Some(time);
         self
     }
 
-    /// Sizes the queue for this total cost.
+    /// Sizes the queue for this total cost, instead of for a [time](Self::queue). Requests may then wait for any time.
     pub const fn queue_cost(mut self, cost: u64) -> Self {
         self.queue_cost = Some(cost);
         self
@@ -323,10 +329,12 @@ impl ThrottleBuilder {
     ///
     /// When the settings cannot work. Every error is a sentence that says what to change.
     pub fn build(self) -> Result<Throttle, ConfigError> {
-        let Settled { scheduler, classes, unit, reported, partitions, builder } = self.settle()?;
+        let Settled { scheduler, processors, classes, unit, reported, partitions, builder } =
+            self.settle()?;
         let scheduler = scheduler.build()?;
         let first_cost = if unit == Unit::Requests { 1 } else { builder.first_cost };
         let predictor = Predictor::new(builder.keys, first_cost);
+        let state = State::new(scheduler, predictor, processors);
         let clock = builder.clock.unwrap_or_default();
         let observing = Observing {
             name: builder.name,
@@ -334,7 +342,7 @@ impl ThrottleBuilder {
             show: builder.show,
             meter: Meter::default(),
         };
-        let shared = Shared::new(scheduler, predictor, classes, clock, unit, reported, observing);
+        let shared = Shared::new(state, classes, clock, unit, reported, observing);
         Ok(Throttle { shared: Arc::new(shared) })
     }
 
@@ -342,15 +350,18 @@ impl ThrottleBuilder {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
-        let from_time = self.queue.map(|time| (self.per_second * time.as_secs_f64()) as u64);
-        let queue = self.queue_cost.or(from_time).unwrap_or_default();
         let partitions = std::mem::take(&mut self.partitions);
         let (partitions, shares): (Vec<_>, Vec<_>) = partitions.into_iter().unzip();
         let twice = |at: &usize| partitions[..*at].contains(&partitions[*at]);
         if let Some(at) = (0..partitions.len()).find(twice) {
             return Err(ConfigError::PartitionTwice(partitions[at].clone()));
         }
-        let scheduler = self.scheduler.queue(queue).classes(self.classes.len()).partitions(shares);
+        let scheduler = match (self.queue_cost, self.queue) {
+            (Some(cost), _) => self.scheduler.queue(cost),
+            (None, Some(time)) => self.scheduler.queue_time(time),
+            (None, None) => self.scheduler,
+        };
+        let scheduler = scheduler.classes(self.classes.len()).partitions(shares);
         let builder = Rest {
             first_cost: self.first_cost,
             keys: self.keys,
@@ -359,13 +370,15 @@ impl ThrottleBuilder {
             show: self.show,
         };
         let (classes, unit, reported) = (self.classes, self.unit, self.reported);
-        Ok(Settled { scheduler, classes, unit, reported, partitions, builder })
+        let processors = self.processors;
+        Ok(Settled { scheduler, processors, classes, unit, reported, partitions, builder })
     }
 }
 
 /// Settings whose parts fit each other.
 struct Settled {
     scheduler: SchedulerBuilder,
+    processors: Option<Processors>,
     classes: Classes,
     unit: Unit,
     reported: Reported,

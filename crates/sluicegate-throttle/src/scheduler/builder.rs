@@ -4,6 +4,7 @@ use super::Scheduler;
 use super::capacity::{Capacity, Concurrency, Rate};
 use super::codel::Codel;
 use super::partitions::Partitions;
+use super::queue_size::QueueSize;
 use crate::adaptive::Algorithm;
 use crate::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 
@@ -13,9 +14,6 @@ const FLOW_QUEUES: usize = 64;
 /// Keys whose run times are remembered, unless told otherwise.
 const KEYS: usize = 1_024;
 
-/// The largest size of a queue. It keeps sums of costs far from overflow.
-const MOST: u64 = u64::MAX >> 2;
-
 /// Settings of a [`Scheduler`].
 #[derive(Debug)]
 #[must_use]
@@ -24,7 +22,7 @@ pub struct SchedulerBuilder {
     rate: Option<(u64, Duration)>,
     in_flight: usize,
     adaptive: Option<Box<dyn Algorithm>>,
-    queue: u64,
+    queue: QueueSize,
     dearest: u64,
     classes: usize,
     weights: Option<Vec<u32>>,
@@ -39,7 +37,7 @@ pub struct SchedulerBuilder {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) capacity: Capacity,
-    pub(super) bound: u64,
+    pub(super) size: QueueSize,
     pub(super) classes: usize,
     pub(super) weights: Option<Box<[u64]>>,
     pub(super) flow_queues: u16,
@@ -56,7 +54,7 @@ impl SchedulerBuilder {
             rate: None,
             in_flight: 0,
             adaptive: None,
-            queue: 0,
+            queue: QueueSize::Cost(0),
             dearest: 0,
             classes: 4,
             weights: None,
@@ -99,7 +97,16 @@ impl SchedulerBuilder {
 
     /// The total cost of requests that the queue holds. Values above 2⁶² count as 2⁶².
     pub const fn queue(mut self, cost: u64) -> Self {
-        self.queue = cost;
+        self.queue = QueueSize::Cost(cost);
+        self
+    }
+
+    /// Sizes the queue for what the capacity drains in this time, instead of for a [cost](Self::queue). For work in
+    /// flight, costs then are the microseconds for which requests run. Costs are estimates, so a request is shed when it
+    /// has waited for an eighth longer than this; with a rate, where more critical requests may overtake it, after twice
+    /// the time.
+    pub fn queue_time(mut self, time: Duration) -> Self {
+        self.queue = QueueSize::Time(micros(time));
         self
     }
 
@@ -175,10 +182,18 @@ impl SchedulerBuilder {
 
     pub(super) fn plan(self) -> Result<Plan, ConfigError> {
         self.capacity.clone().unwrap_or(Err(ConfigError::NoCapacity))?;
-        if self.queue == 0 {
+        let concurrency = match self.adaptive {
+            Some(algorithm) => Concurrency::Adaptive(algorithm),
+            None => Concurrency::Fixed(self.in_flight),
+        };
+        let capacity = match self.rate {
+            Some((cost, period)) => Capacity::Rate(Rate::new(cost, period)?),
+            None => Capacity::InFlight(concurrency),
+        };
+        let bound = self.queue.cost(&capacity);
+        if bound == 0 {
             return Err(ConfigError::NoQueue);
         }
-        let bound = self.queue.min(MOST);
         if self.dearest > bound {
             return Err(ConfigError::QueueTooSmall(self.dearest, bound));
         }
@@ -201,20 +216,12 @@ impl SchedulerBuilder {
             return Err(ConfigError::Codel);
         }
         let codel = codel.map(|(target, interval)| Codel::new(target, interval));
-        let concurrency = match self.adaptive {
-            Some(algorithm) => Concurrency::Adaptive(algorithm),
-            None => Concurrency::Fixed(self.in_flight),
-        };
-        let capacity = match self.rate {
-            Some((cost, period)) => Capacity::Rate(Rate::new(cost, period)?),
-            None => Capacity::InFlight(concurrency),
-        };
         if self.rate.is_some() && !self.partitions.is_empty() {
             return Err(ConfigError::PartitionedRate);
         }
         Ok(Plan {
             capacity,
-            bound,
+            size: self.queue,
             classes: self.classes,
             weights: self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
             // At most 1,024.

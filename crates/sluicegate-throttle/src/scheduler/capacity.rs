@@ -18,6 +18,17 @@ pub(super) enum Capacity {
     InFlight(Concurrency),
 }
 
+impl Capacity {
+    /// The cost that is drained in this many microseconds. For work in flight it is the time for which all places
+    /// together can be held, so the cost of a request is the time for which it holds its place.
+    pub(super) fn drained_in(&self, time: u64) -> u64 {
+        match self {
+            Self::Rate(rate) => rate.drained_in(time),
+            Self::InFlight(limit) => time.saturating_mul(limit.limit() as u64),
+        }
+    }
+}
+
 /// How many requests may run at once.
 #[derive(Debug)]
 pub(super) enum Concurrency {
@@ -90,6 +101,11 @@ impl Rate {
         let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };
         let drained = self.debt.saturating_sub(self.drained(elapsed));
         self.debt = drained.max(least.min(self.debt));
+    }
+
+    fn drained_in(&self, time: u64) -> u64 {
+        let drained = u128::from(self.amount) * u128::from(time) / u128::from(self.period);
+        u64::try_from(drained).unwrap_or(u64::MAX)
     }
 
     fn drained(&self, time: u64) -> i128 {

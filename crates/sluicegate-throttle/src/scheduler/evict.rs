@@ -69,7 +69,7 @@ impl Scheduler {
         });
     }
 
-    fn shed_oldest(
+    pub(super) fn shed_oldest(
         &mut self,
         out: &mut Vec<Instruction>,
         is_late: impl Fn(&Self, usize) -> Option<ShedReason>,

@@ -50,7 +50,7 @@ pub enum ShedReason {
     Deadline,
     /// It missed its deadline in the queue, or could no longer finish before its deadline.
     Missed,
-    /// It waited for too long in a standing queue, as CoDel defines one.
+    /// It waited for longer than the queue is long, or for too long in a standing queue, as CoDel defines one.
     Stale,
     /// Its flow already holds its share of the queue, and other flows send requests too.
     Share,

@@ -43,6 +43,7 @@ mod offer;
 mod offering;
 mod pace;
 mod partitions;
+mod queue_size;
 mod reconfigure;
 mod run_times;
 mod sharding;
@@ -60,6 +61,7 @@ use self::lane::Lane;
 use self::lanes::Lanes;
 use self::level::Level;
 use self::partitions::Partitions;
+use self::queue_size::QueueSize;
 use self::run_times::RunTimes;
 use self::shares::Shares;
 use self::slab::{Entry, Index, Slab};
@@ -82,7 +84,11 @@ pub use self::slab::Id;
 #[derive(Debug)]
 pub struct Scheduler {
     capacity: Capacity,
+    size: QueueSize,
+    /// The cost that the queue holds: what `size` is at this capacity.
     bound: u64,
+    /// No request has waited for too long before this time, in microseconds.
+    stale_at: u64,
     lanes: Lanes,
     shares: Option<Shares>,
     partitions: Partitions,
@@ -113,9 +119,12 @@ impl Scheduler {
         let partitions = plan.partitions;
         let lanes =
             Lanes::new(plan.classes, partitions.len(), plan.flow_queues, plan.codel.as_ref());
+        let bound = plan.size.cost(&plan.capacity);
         Self {
             capacity: plan.capacity,
-            bound: plan.bound,
+            size: plan.size,
+            bound,
+            stale_at: u64::MAX,
             lanes,
             shares: plan.weights.map(Shares::new),
             partitions,
@@ -159,6 +168,7 @@ impl Scheduler {
             if is_overload || outcome == Outcome::Success {
                 let in_flight = running.in_flight;
                 algorithm.update(Sample { now, time, in_flight, is_overload });
+                self.resize();
             }
         }
         self.drain(now, out);
@@ -195,6 +205,7 @@ impl Scheduler {
 
     fn drain_queue(&mut self, now: u64, out: &mut Vec<Instruction>) {
         self.shed_missed(now, out);
+        self.shed_stale(now, out);
         while self.len > 0 && self.has_place(now) {
             self.drop_stale_ends(now, out);
             let late = self.late_after.map(|after| now.saturating_sub(after));
@@ -225,9 +236,9 @@ impl Scheduler {
         }
     }
 
-    /// When to call [`drain`](Self::drain) next, in microseconds: when the rate starts the next request, or when the
-    /// next deadline passes. `None` while no request waits, and while only the end of a running request can start the
-    /// next one.
+    /// When to call [`drain`](Self::drain) next, in microseconds: when the rate starts the next request, when the next
+    /// deadline passes, or when a request may have waited for longer than the queue is long. `None` while no request
+    /// waits, and while only the end of a running request can start the next one.
     #[inline]
     pub fn next_at(&self) -> Option<u64> {
         if self.len == 0 { None } else { self.next_of_queued() }
@@ -238,7 +249,8 @@ impl Scheduler {
             Capacity::Rate(rate) => Some(rate.free_at()),
             Capacity::InFlight(_) => None,
         };
-        free_at.into_iter().chain(self.deadlines.next_at()).min()
+        let stale_at = self.longest_wait().map(|_| self.stale_at);
+        free_at.into_iter().chain(stale_at).chain(self.deadlines.next_at()).min()
     }
 
     /// Whether a waiting request can be started now.

@@ -71,6 +71,9 @@ impl Scheduler {
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
         }
+        if self.is_stopped() {
+            return self.refuse(ShedReason::Full, rank);
+        }
         // Less critical requests can make room.
         let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
         if self.lanes.get(lane).is_greedy(flow, cost, kept, self.bound, now) {
@@ -82,6 +85,7 @@ impl Scheduler {
                 return self.refuse(ShedReason::Full, rank);
             }
         }
+        self.note_wait(now);
         let queue = self.lanes.get_mut(lane).queue_for(flow);
         let id = self.slab.insert(Entry::new(lane, queue, now, offer, is_tried));
         if let (Some(shares), false) = (&mut self.shares, self.lanes.has_waiting(rank)) {

@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use super::builder::Plan;
-use super::capacity::{Capacity, Concurrency};
+use super::capacity::{Capacity, Concurrency, Rate};
 use super::shares::Shares;
 use super::{Instruction, Scheduler, SchedulerBuilder};
 use crate::error::ConfigError;
@@ -38,7 +40,9 @@ impl Scheduler {
             }
             _ => {}
         }
-        self.bound = plan.bound;
+        self.size = plan.size;
+        self.resize();
+        self.stale_at = 0;
         self.late_after = plan.late_after;
         self.partitions.change(&plan.partitions);
         match (&mut self.shares, plan.weights) {
@@ -53,6 +57,20 @@ impl Scheduler {
         }
         self.drain(now, out);
         Ok(())
+    }
+
+    /// Changes the rate to this cost in each second. Requests that can start now are started.
+    #[cfg(feature = "_layer")]
+    pub(crate) fn change_rate(&mut self, now: u64, cost: u64, out: &mut Vec<Instruction>) {
+        let has_waiting = self.len > 0;
+        if let Capacity::Rate(rate) = &mut self.capacity {
+            if let Ok(new) = Rate::new(cost.max(1), Duration::from_secs(1)) {
+                rate.advance(now, has_waiting);
+                rate.change(&new);
+                self.resize();
+                self.drain(now, out);
+            }
+        }
     }
 
     fn fixed_part(&self, plan: &Plan) -> Option<&'static str> {

@@ -9,6 +9,11 @@ use sluicegate_throttle::layer::{Reported, class_when};
 
 use super::*;
 
+/// Handlers keep the processor busy, and a queue holds what they do in 100 ms.
+fn measured(clock: &ManualClock) -> ThrottleBuilder {
+    Throttle::builder().cpu(1.0).queue_cost(100_000).clock(clock)
+}
+
 /// Works for 5 ms until its head is there, and for 2 ms in each of three frames.
 #[derive(Clone)]
 struct Working(ManualClock, Option<Cost>);
@@ -69,24 +74,40 @@ async fn cost_of(clock: &ManualClock, throttle: &Throttle, cost: Option<Cost>) -
 #[tokio::test]
 async fn a_request_costs_the_time_that_its_handler_and_its_body_are_polled() {
     let clock = ManualClock::new();
-    let throttle = one_at_a_time(&clock).build().unwrap();
+    let throttle = measured(&clock).build().unwrap();
     assert_eq!(cost_of(&clock, &throttle, None).await, 11_000);
+}
+
+/// A second passes between its head and its body.
+#[tokio::test]
+async fn where_places_are_scarce_a_request_costs_the_time_for_which_it_holds_one() {
+    for reported in [None, Some(Cost(70))] {
+        let clock = ManualClock::new();
+        let throttle = one_at_a_time(&clock).queue_cost(10_000_000).build().unwrap();
+        assert_eq!(cost_of(&clock, &throttle, reported).await, 1_011_000);
+        let layer = throttle.layer().predict_by(Path);
+        let mut service = layer.layer(Working(clock.clone(), None));
+        let _running = service.call(get("/work"));
+        let _queued = service.call(get("/work"));
+        assert_eq!(throttle.snapshot().queued_cost, 1_011_000);
+    }
 }
 
 #[tokio::test]
 async fn a_reported_cost_goes_instead_or_on_top() {
     let clock = ManualClock::new();
-    let throttle = one_at_a_time(&clock).build().unwrap();
+    let throttle = measured(&clock).build().unwrap();
     assert_eq!(cost_of(&clock, &throttle, Some(Cost(70))).await, 70);
-    let throttle = one_at_a_time(&clock).reported_cost(Reported::OnTop).build().unwrap();
+    let throttle = measured(&clock).reported_cost(Reported::OnTop).build().unwrap();
     assert_eq!(cost_of(&clock, &throttle, Some(Cost(70))).await, 11_070);
 }
 
 #[tokio::test]
 async fn what_similar_requests_cost_is_what_the_next_one_takes_up_in_the_queue() {
     let clock = ManualClock::new();
-    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    let throttle = measured(&clock).build().unwrap();
     cost_of(&clock, &throttle, None).await;
+    clock.advance(Duration::from_secs(1));
     let layer = throttle.layer().predict_by(Path);
     let mut service = layer.layer(Working(clock.clone(), None));
     let _running = service.call(get("/work"));
@@ -123,13 +144,14 @@ fn a_request_that_was_too_slow_for_its_client_is_learnt() {
 #[tokio::test]
 async fn an_unknown_request_of_the_lowest_class_is_expected_to_cost_what_others_of_it_do() {
     let clock = ManualClock::new();
-    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    let throttle = measured(&clock).build().unwrap();
     let layer = throttle.layer().predict_by(Path).fair_by(Path);
     let layer = layer.criticality(class_when(Path.matches("/critical"), Class::CRITICAL_PLUS));
     for (path, cost) in [("/critical", 9_000), ("/lowest", 70)] {
         let mut service = layer.layer(Working(clock.clone(), Some(Cost(cost))));
         let response = service.call(get(path)).await.unwrap();
         response.into_body().collect().await.unwrap();
+        clock.advance(Duration::from_secs(1));
     }
     let mut service = layer.layer(Working(clock.clone(), None));
     let _running = service.call(get("/lowest"));

@@ -78,9 +78,9 @@ impl<B> Service<Request<B>> for Handlers {
     }
 }
 
-/// One request at a time, and a queue for a cost of 4 milliseconds: 4 requests.
+/// One request at a time, and a queue for four requests, in which they wait for any time.
 fn one_at_a_time(clock: &ManualClock) -> ThrottleBuilder {
-    Throttle::builder().in_flight(1).queue(Duration::from_millis(4)).clock(clock)
+    Throttle::builder().in_flight(1).queue_cost(4_000).clock(clock)
 }
 
 fn get(path: &str) -> Request<String> {

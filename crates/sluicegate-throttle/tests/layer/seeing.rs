@@ -1,7 +1,7 @@
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use sluicegate::Header;
 use sluicegate::key::Path;
 use sluicegate::observe::ShowKeys;
-use sluicegate::{Cost, Header};
 use sluicegate_throttle::Class;
 use sluicegate_throttle::layer::ClassHeader;
 
@@ -55,9 +55,8 @@ fn predicted_and_measured_costs_are_shown_by_key() {
     let (throttle, mut requests) = busy(shown, &handlers);
     for (request, cost) in requests.iter_mut().zip([3_000, 1_000]) {
         let _ = poll(request);
-        let mut response = Response::new(Full::default());
-        response.extensions_mut().insert(Cost(cost));
-        handlers.answer(response);
+        clock.advance(Duration::from_micros(cost));
+        handlers.answer_empty();
         assert_eq!(answered(request).status(), 200);
     }
     let snapshot = throttle.snapshot();

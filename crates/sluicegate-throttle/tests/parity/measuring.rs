@@ -2,13 +2,17 @@ use std::time::Duration;
 
 use sluicegate::{Cost, ManualClock};
 use sluicegate_throttle::adaptive::Aimd;
-use sluicegate_throttle::layer::Reported;
+use sluicegate_throttle::layer::{Reported, ThrottleBuilder};
 use sluicegate_throttle::{Throttle, ThrottleLayer};
 
 use crate::client::{Client, get};
 use crate::handlers::{Handlers, Reply};
 use crate::servers::Server;
-use crate::waiting::one_at_a_time;
+
+/// Handlers keep the processor busy, and a queue holds what they do in 100 ms.
+fn measured(clock: &ManualClock) -> ThrottleBuilder {
+    Throttle::builder().cpu(1.0).queue_cost(100_000).clock(clock)
+}
 
 /// Sends a request to a handler that works for 2 ms until its head is there, and for each of three frames.
 fn cost_of(client: &Client, handlers: &Handlers, throttle: &Throttle, cost: Option<Cost>) -> u64 {
@@ -25,9 +29,10 @@ pub(crate) async fn a_request_costs_the_time_that_its_handler_and_its_body_are_p
 ) {
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);
-    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    let throttle = measured(&clock).build().unwrap();
     let client = server.serve(throttle.layer(), &handlers).await;
     assert_eq!(cost_of(&client, &handlers, &throttle, None), 8_000);
+    clock.advance(Duration::from_secs(1));
     // What similar requests cost is what the next one takes up in the queue.
     let _sent = [client.send(get("/shop")), client.send(get("/shop"))];
     assert_eq!(throttle.snapshot().queued_cost, 8_000);
@@ -41,7 +46,7 @@ pub(crate) async fn a_reported_cost_goes_instead_or_on_top(server: &impl Server)
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);
     for (reported, cost) in [(Reported::Instead, 70), (Reported::OnTop, 8_070)] {
-        let throttle = one_at_a_time(&clock).reported_cost(reported).build().unwrap();
+        let throttle = measured(&clock).reported_cost(reported).build().unwrap();
         let client = server.serve(throttle.layer(), &handlers).await;
         assert_eq!(cost_of(&client, &handlers, &throttle, Some(Cost(70))), cost);
     }
@@ -77,7 +82,7 @@ pub(crate) async fn overload_lowers_the_limit_and_other_errors_do_not(server: &i
 pub(crate) async fn routes_are_predicted_apart(server: &impl Server) {
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);
-    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    let throttle = measured(&clock).build().unwrap();
     let client = server.serve(throttle.layer(), &handlers).await;
     // All paths are of one route: a client that makes up paths makes up no keys.
     assert_eq!(cost_of(&client, &handlers, &throttle, Some(Cost(70))), 70);

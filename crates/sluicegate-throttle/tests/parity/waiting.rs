@@ -11,9 +11,9 @@ use crate::client::get;
 use crate::handlers::{Handlers, Reply};
 use crate::servers::Server;
 
-/// One request at a time, and a queue for a cost of 4 milliseconds: 4 requests.
+/// One request at a time, and a queue for four requests, in which they wait for any time.
 pub(crate) fn one_at_a_time(clock: &ManualClock) -> ThrottleBuilder {
-    Throttle::builder().in_flight(1).queue(Duration::from_millis(4)).clock(clock)
+    Throttle::builder().in_flight(1).queue_cost(4_000).clock(clock)
 }
 
 pub(crate) async fn a_request_is_admitted_and_runs_until_its_body_has_ended(server: &impl Server) {

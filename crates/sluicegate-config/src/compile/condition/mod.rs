@@ -2,6 +2,7 @@
 
 mod hours;
 mod make;
+mod targets;
 mod wildcard;
 
 use sluicegate_core::condition::{
@@ -11,6 +12,7 @@ use sluicegate_core::condition::{
 use sluicegate_core::key::{Cookie, Missing, Query, View};
 use sluicegate_core::{Claim, Header};
 
+pub(super) use self::targets::add_to;
 use super::context::Name;
 use crate::absent::{GeoIn, Hours};
 use crate::document::Wildcard;

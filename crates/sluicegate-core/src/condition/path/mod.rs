@@ -9,8 +9,13 @@
 //! `surely_holds`, which is true only if all readings match. Neither a limit nor an exception can be
 //! reached by an unusual spelling.
 
+mod tree;
+
 use std::cell::OnceCell;
 
+use smallvec::SmallVec;
+
+pub(super) use self::tree::Tree;
 use super::{Condition, PatternError};
 use crate::key::path::segments::Segments;
 use crate::key::path::steps::step;
@@ -30,6 +35,59 @@ fn path_of<V: View>(view: &V) -> Result<&str, Missing> {
         true => Ok(path),
         false => Err(Missing::ambiguous(format!("a path of at most {MAX_PATH} bytes"))),
     }
+}
+
+/// Shows the segments of the path of `view` in each way to read it. `None` if one of them is too long to be read.
+///
+/// # Errors
+///
+/// If the path is too long for conditions.
+pub(super) fn each_way_to_read<V: View>(
+    view: &V,
+    mut each: impl FnMut(&[&[u8]]),
+) -> Result<Option<()>, Missing> {
+    let (written, memo) = (path_of(view)?, view.path_readings());
+    let mut read = |path: &str, memo| {
+        with_readings(path, memo, |readings, path| each_reading(readings, path, &mut each))
+    };
+    let routed = view.routed_path();
+    let is_read = read(written, memo.map(|memo| &memo.written))
+        && (is_same(routed, written) || read(routed, memo.map(|memo| &memo.routed)));
+    Ok(is_read.then_some(()))
+}
+
+/// Returns `false` if the path has not been read.
+fn each_reading(readings: &Readings, path: &[u8], each: &mut impl FnMut(&[&[u8]])) -> bool {
+    type Parts<'a> = SmallVec<[&'a [u8]; 16]>;
+    match readings {
+        Readings::Plain => {
+            let segments = path.split(|byte| *byte == b'/');
+            each(&segments.filter(|segment| !segment.is_empty()).collect::<Parts<'_>>());
+        }
+        Readings::Several(readings) => {
+            readings.iter().for_each(|reading| each(&reading.iter().collect::<Parts<'_>>()));
+        }
+        Readings::TooLong => return false,
+    }
+    true
+}
+
+/// Calls `read` with the readings of `path`, which are cached in `memo`.
+fn with_readings<O>(
+    path: &str,
+    memo: Option<&OnceCell<Readings>>,
+    read: impl FnOnce(&Readings, &[u8]) -> O,
+) -> O {
+    let path = path.as_bytes();
+    match memo {
+        Some(memo) => read(memo.get_or_init(|| Readings::of(path)), path),
+        None => read(&Readings::of(path), path),
+    }
+}
+
+/// Whether nothing has removed a part of the path.
+fn is_same(routed: &str, written: &str) -> bool {
+    std::ptr::eq(routed, written) || routed == written
 }
 
 impl Path {
@@ -161,20 +219,6 @@ impl PathMatches {
         }
         rest.is_empty() || self.rest
     }
-
-    /// The answer of `matches` for a path whose readings are cached in `memo`.
-    fn ask(
-        &self,
-        path: &str,
-        memo: Option<&OnceCell<Readings>>,
-        matches: impl Fn(&Self, &Readings, &[u8]) -> bool,
-    ) -> bool {
-        let path = path.as_bytes();
-        match memo {
-            Some(memo) => matches(self, memo.get_or_init(|| Readings::of(path)), path),
-            None => matches(self, &Readings::of(path), path),
-        }
-    }
 }
 
 /// `*`, or `{*name}` as in axum.
@@ -212,17 +256,19 @@ impl Segment {
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         let (written, memo) = (path_of(view)?, view.path_readings());
-        if self.ask(written, memo.map(|memo| &memo.written), Self::matches_any) {
+        let matches = |readings: &_, path: &_| self.matches_any(readings, path);
+        if with_readings(written, memo.map(|memo| &memo.written), matches) {
             return Ok(true);
         }
         let routed = view.routed_path();
-        let is_same = std::ptr::eq(routed, written) || routed == written;
-        Ok(!is_same && self.ask(routed, memo.map(|memo| &memo.routed), Self::matches_any))
+        Ok(!is_same(routed, written)
+            && with_readings(routed, memo.map(|memo| &memo.routed), matches))
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
         let (written, memo) = (path_of(view)?, view.path_readings());
-        Ok(self.ask(written, memo.map(|memo| &memo.written), Self::matches_all))
+        let matches = |readings: &_, path: &_| self.matches_all(readings, path);
+        Ok(with_readings(written, memo.map(|memo| &memo.written), matches))
     }
 }
 

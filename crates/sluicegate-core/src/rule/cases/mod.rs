@@ -13,6 +13,7 @@
 //! address, which nobody changes at will) make cases that share rows with each other and with the limits
 //! that hold otherwise. A condition with a part that the client chooses is chosen by the client.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::condition::{ChosenBy, Condition};
@@ -204,7 +205,7 @@ fn sharing_rows(
 
 /// The limits of each case with rows of its own.
 fn with_own_rows(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, LimitError> {
-    let mut rows = Vec::new();
+    let mut rows = HashMap::new();
     lists.iter().map(|limits| limits.with_own_rows(name, &mut rows)).collect()
 }
 

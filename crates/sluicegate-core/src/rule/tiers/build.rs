@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::customers::Customers;
 use super::table::{Table, Tier, position};
 use super::{Shared, TierError, Tiers};
 use crate::limit::Limits;
@@ -76,7 +77,8 @@ impl TiersBuilder {
                 None => Tier::unlimited(name),
             });
         }
-        let mut table = Table { tiers: tiers.into(), otherwise: 0, customers: Arc::default() };
+        let mut table =
+            Table { tiers: tiers.into(), otherwise: 0, customers: Customers::default() };
         match table.position(otherwise) {
             Some(at) => table.otherwise = at,
             None => return Err(TierError::unknown(&self.name, table.names(), otherwise)),

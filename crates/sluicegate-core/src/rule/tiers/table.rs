@@ -2,9 +2,9 @@
 //! looks at the table once for each request, without a lock and without allocating, so all limits and
 //! accounts of one charge come from one table.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::customers::Customers;
 use super::error::TierError;
 use crate::limit::Limits;
 
@@ -16,7 +16,7 @@ pub(super) struct Table {
     /// The index of the tier for unknown customers.
     pub(super) otherwise: usize,
     /// The index of each customer's tier.
-    pub(super) customers: Arc<HashMap<Arc<str>, usize>>,
+    pub(super) customers: Customers,
 }
 
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl Table {
 
     /// The index of a customer's tier. The customer may be unknown.
     pub(super) fn customer(&self, customer: &str) -> usize {
-        self.customers.get(customer).copied().unwrap_or(self.otherwise)
+        self.customers.get(customer).unwrap_or(self.otherwise)
     }
 
     pub(super) fn names(&self) -> Vec<String> {

@@ -6,6 +6,7 @@ mod level;
 mod order;
 mod partitions;
 mod promises;
+mod queue_time;
 mod run_times;
 mod seed;
 mod waits;
