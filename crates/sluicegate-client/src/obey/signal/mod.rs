@@ -40,7 +40,8 @@ pub use self::item::MAX_QUOTAS;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Signal {
-    /// The server did not serve the request because too many came.
+    /// The server did not serve the request because too many came: 429, an error with `Retry-After`, 403 with nothing left
+    /// of a quota, and `RESOURCE_EXHAUSTED` of gRPC.
     pub refused: bool,
     /// How long the server asks to wait, from now on.
     pub retry_after: Option<Duration>,
@@ -76,7 +77,7 @@ impl Signal {
         let fields = Fields::of(headers);
         let date = || fields::date(fields.date).unwrap_or(since_epoch);
         if status.is_client_error() || status.is_server_error() {
-            signal.retry_after = retry_after::read(fields.retry_after_ms, fields.retry_after, date);
+            signal.retry_after = retry_after::read(headers, &fields, date);
         }
         if let Some(age) = fields.age.and_then(fields::age) {
             // The cache has answered, and would again before that. What it says of limits was said to another client.
@@ -91,7 +92,21 @@ impl Signal {
         if fields.has_legacy && !is_draft {
             legacy::read(headers, date, &mut signal.quotas);
         }
+        // GitHub refuses so what is beyond a quota.
+        signal.refused |= status == StatusCode::FORBIDDEN && signal.exhausted().next().is_some();
         signal
+    }
+
+    /// How long to wait after a refusal, where the response tells: for as long as it asks, else until the last reset of
+    /// what is used up.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        let reset = || self.exhausted().filter_map(|quota| quota.reset).max();
+        self.retry_after.or_else(|| if self.refused { reset() } else { None })
+    }
+
+    /// The quotas of which nothing is left.
+    fn exhausted(&self) -> impl Iterator<Item = &Quota> {
+        self.quotas.iter().filter(|quota| quota.remaining == 0)
     }
 }
 

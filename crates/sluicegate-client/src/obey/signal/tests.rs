@@ -37,8 +37,47 @@ fn a_malformed_retry_after_is_ignored() {
     for text in ["", "-1", "+5", "1.5", "soon", "0x10", "Wed, 32 Jan 2025 01:02:00 GMT", "10 10"] {
         assert_eq!(retry_after(&[("retry-after", text)]), None, "{text}");
     }
-    assert_eq!(retry_after(&[("retry-after", "1"), ("retry-after", "2")]), None);
     assert_eq!(retry_after(&[("retry-after", &"9".repeat(99))]), Some(u64::MAX));
+}
+
+#[test]
+fn of_several_times_to_come_back_the_latest_holds() {
+    let lines = |texts: &[&'static str]| {
+        let mut headers = HeaderMap::new();
+        headers.insert("date", "Wed, 01 Jan 2025 01:00:00 GMT".parse().unwrap());
+        for text in texts {
+            headers.append("retry-after", text.parse().unwrap());
+        }
+        let signal = Signal::read(StatusCode::TOO_MANY_REQUESTS, &headers, Duration::ZERO);
+        signal.retry_after.map(|time| time.as_secs())
+    };
+    let in_two_minutes = "Wed, 01 Jan 2025 01:02:00 GMT";
+    assert_eq!(lines(&["1", "2"]), Some(2));
+    assert_eq!(lines(&["2", "1", "0"]), Some(2));
+    assert_eq!(lines(&["5", in_two_minutes]), Some(120));
+    assert_eq!(lines(&["300", in_two_minutes]), Some(300));
+    // Lines that cannot be read say nothing.
+    assert_eq!(lines(&["7", "-9", "soon", ""]), Some(7));
+    assert_eq!(lines(&["-9", "soon"]), None);
+    assert_eq!(lines(&["3", &"9".repeat(99).leak()[..]]), Some(u64::MAX));
+    // A proxy has joined them.
+    assert_eq!(lines(&["5, 10"]), Some(10));
+    assert_eq!(lines(&["5, Wed, 01 Jan 2025 01:02:00 GMT, 9"]), Some(120));
+    assert_eq!(lines(&["5, soon"]), Some(5));
+    assert_eq!(lines(&[",,", ","]), None);
+}
+
+#[test]
+fn a_403_is_a_refusal_if_it_says_when_to_come_back_or_nothing_is_left() {
+    assert!(!read(403, &[]).refused);
+    assert!(read(403, &[("retry-after", "60")]).refused);
+    let left = |left| {
+        let fields = [("x-ratelimit-remaining", left), ("x-ratelimit-reset", "60")];
+        read(403, &fields)
+    };
+    assert!(!left("7").refused);
+    assert!(left("0").refused);
+    assert_eq!(left("0").wait(), Some(Duration::from_secs(60)));
 }
 
 #[test]

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::rules::Rules;
 use crate::obey::signal::{Quota, Signal};
 
@@ -103,16 +101,6 @@ impl Quotas {
 
     pub(super) fn is_idle(&self, now: u64) -> bool {
         self.0.iter().all(|kept| kept.until <= now || !kept.is_low())
-    }
-
-    /// When a refusal that does not say how long to wait may be over: with the last window of which nothing is left.
-    pub(super) fn longest_reset(&self, signal: &Signal) -> Option<Duration> {
-        signal
-            .quotas
-            .iter()
-            .filter(|quota| quota.remaining == 0)
-            .filter_map(|quota| quota.reset)
-            .max()
     }
 }
 
