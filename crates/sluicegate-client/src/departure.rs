@@ -1,40 +1,54 @@
-//! Tells a layer when a request that it has passed on leaves the program. Layers in between may have held it back.
+//! Tells a layer whether a request that it has passed on has left the program, or a layer further in holds it back.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};
 
 use tower_service::Service;
 
+/// Where a request is, as far as the layers further in say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nobody has said anything: nobody has held it back.
+    Silent,
+    /// It waits in this program.
+    Held,
+    /// It leaves, unless a layer further in holds it back next.
+    Left,
+}
+
 thread_local! {
-    static DEPARTED: Cell<bool> = const { Cell::new(false) };
+    static STAGE: Cell<Stage> = const { Cell::new(Stage::Silent) };
 }
 
-/// The request that is being worked on leaves.
-pub(crate) fn note() {
-    DEPARTED.set(true);
+/// The request that is being worked on waits.
+pub(crate) fn hold() {
+    STAGE.set(Stage::Held);
 }
 
-/// Runs `inner`, and says whether a request has left meanwhile.
-pub(crate) fn watch<T>(inner: impl FnOnce() -> T) -> (T, bool) {
-    struct Restore(bool);
+/// The request that is being worked on leaves the layer.
+pub(crate) fn leave() {
+    STAGE.set(Stage::Left);
+}
+
+/// Runs `inner`, and says what has become of its request meanwhile.
+pub(crate) fn watch<T>(inner: impl FnOnce() -> T) -> (T, Stage) {
+    struct Restore(Stage);
     impl Drop for Restore {
         fn drop(&mut self) {
-            // What has left, has left for a layer further out, too.
-            DEPARTED.set(self.0 || DEPARTED.get());
+            // What was said further in holds for a layer further out, too.
+            if STAGE.get() == Stage::Silent {
+                STAGE.set(self.0);
+            }
         }
     }
-    let _restore = Restore(DEPARTED.replace(false));
+    let _restore = Restore(STAGE.replace(Stage::Silent));
     let result = inner();
-    (result, DEPARTED.get())
+    (result, STAGE.get())
 }
 
-/// A service whose requests leave when it is called.
+/// A service whose requests leave when it is called, unless a service further in holds them back.
 #[derive(Debug, Clone)]
-pub(crate) struct Departing<S> {
-    pub(crate) inner: S,
-    /// False where a service further in tells.
-    pub(crate) tells: bool,
-}
+pub(crate) struct Departing<S>(pub(crate) S);
 
 impl<S: Service<R>, R> Service<R> for Departing<S> {
     type Response = S::Response;
@@ -42,13 +56,11 @@ impl<S: Service<R>, R> Service<R> for Departing<S> {
     type Future = S::Future;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+        self.0.poll_ready(cx)
     }
 
     fn call(&mut self, request: R) -> S::Future {
-        if self.tells {
-            note();
-        }
-        self.inner.call(request)
+        leave();
+        self.0.call(request)
     }
 }

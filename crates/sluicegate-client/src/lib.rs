@@ -12,6 +12,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod bound;
 mod departure;
 mod error;
 pub mod hedge;

@@ -7,7 +7,6 @@ use http::{HeaderName, HeaderValue};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::departure;
 use crate::outgoing::{Context, OutgoingRequest, grpc};
 
 /// A layer that writes the [`Context`] of requests into their header.
@@ -119,7 +118,6 @@ impl<S: Service<R>, R: OutgoingRequest> Service<R> for Propagate<S> {
         if let Some(layer) = &self.layer {
             layer.write(&mut request);
         }
-        departure::note();
         self.inner.call(request)
     }
 }

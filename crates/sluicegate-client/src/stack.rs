@@ -181,7 +181,7 @@ where
 
     fn layer(&self, inner: S) -> Self::Service {
         let inner = self.once.layer(inner);
-        self.retry.layer(HedgeLayer::told(self.hedge.as_ref(), inner))
+        self.retry.layer(HedgeLayer::optional(self.hedge.as_ref(), inner))
     }
 }
 

@@ -9,7 +9,7 @@ use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::shared::Watched;
-use crate::departure::{Departing, watch};
+use crate::departure::{Departing, Stage, watch};
 use crate::error::BoxError;
 use crate::marker::{self, Hedged};
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
@@ -128,8 +128,9 @@ where
                 }
                 Copy::Sent { mut response, has_left } => {
                     let poll = || marker::inside::<Hedged, _>(|| response.as_mut().poll(cx));
-                    let (result, leaves) = watch(poll);
-                    self.copy = Copy::Sent { response, has_left: has_left || leaves };
+                    let (result, stage) = watch(poll);
+                    let has_left = has_left || stage == Stage::Left;
+                    self.copy = Copy::Sent { response, has_left };
                     let result = ready!(result);
                     self.end_copy();
                     return Poll::Ready(result.map_err(Into::into));
@@ -163,8 +164,8 @@ where
             return first.poll(cx).map_err(Into::into);
         };
         if let Some(first) = this.first.as_mut().as_pin_mut() {
-            let (result, leaves) = watch(|| marker::inside::<Hedged, _>(|| first.poll(cx)));
-            if leaves && !hedging.watched.has_left() {
+            let (result, stage) = watch(|| marker::inside::<Hedged, _>(|| first.poll(cx)));
+            if stage == Stage::Left && !hedging.watched.has_left() {
                 hedging.leaves();
             }
             if let Poll::Ready(result) = result {

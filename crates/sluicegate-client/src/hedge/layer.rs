@@ -52,9 +52,9 @@ impl HedgeLayer {
         HedgeBuilder::default()
     }
 
-    /// In a stack of layers, of which the innermost tells when a request leaves.
-    pub(crate) fn told<S>(layer: Option<&Self>, inner: S) -> Hedge<S> {
-        Hedge::new(inner, layer.map(|layer| layer.0.clone()), false)
+    /// The service of `layer`; without one, requests pass as they are.
+    pub(crate) fn optional<S>(layer: Option<&Self>, inner: S) -> Hedge<S> {
+        Hedge::new(inner, layer.map(|layer| layer.0.clone()))
     }
 }
 
@@ -68,7 +68,7 @@ impl<S> Layer<S> for HedgeLayer {
     type Service = Hedge<S>;
 
     fn layer(&self, inner: S) -> Hedge<S> {
-        Hedge::new(inner, Some(self.0.clone()), true)
+        Hedge::new(inner, Some(self.0.clone()))
     }
 }
 

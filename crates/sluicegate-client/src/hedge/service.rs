@@ -5,7 +5,7 @@ use tower_service::Service;
 
 use super::future::{Hedging, ResponseFuture};
 use super::shared::Shared;
-use crate::departure::{Departing, watch};
+use crate::departure::{Departing, Stage, watch};
 use crate::error::BoxError;
 use crate::marker::{self, Hedged};
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
@@ -19,8 +19,8 @@ pub struct Hedge<S> {
 }
 
 impl<S> Hedge<S> {
-    pub(super) const fn new(inner: S, shared: Option<Arc<Shared>>, tells: bool) -> Self {
-        Self { inner: Departing { inner, tells }, shared }
+    pub(super) const fn new(inner: S, shared: Option<Arc<Shared>>) -> Self {
+        Self { inner: Departing(inner), shared }
     }
 }
 
@@ -51,8 +51,8 @@ where
         let copy = copy.map(|copy| (self.inner.clone(), copy));
         let mut hedging = Box::new(Hedging::new(watched, copy, patience));
         let call = || marker::inside::<Hedged, _>(|| self.inner.call(request));
-        let (response, has_left) = watch(call);
-        if has_left {
+        let (response, stage) = watch(call);
+        if stage == Stage::Left {
             hedging.leaves();
         }
         ResponseFuture::new(response, Some(hedging))

@@ -1,16 +1,20 @@
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::shared::Permit;
+use crate::bound::{Stated, during};
+use crate::departure;
 use crate::error::{BoxError, Refused};
-use crate::outgoing::OutgoingResponse;
+use crate::outgoing::{OutgoingRequest, OutgoingResponse};
 
-type Turn = Pin<Box<dyn Future<Output = Result<Option<Permit>, Refused>> + Send>>;
+/// Ends with the permit and what is left of the time to wait.
+type Turn = Pin<Box<dyn Future<Output = Result<(Option<Permit>, Duration), Refused>> + Send>>;
 
 pin_project! {
     /// The response, or [`Refused`].
@@ -24,9 +28,9 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<S: Service<R>, R> {
-        Waiting { turn: Turn, to_send: Option<(S, R)> },
+        Waiting { turn: Turn, to_send: Option<(S, R, Stated)> },
         Calling { #[pin] response: S::Future },
-        CallingLater { #[pin] response: Oneshot<S, R> },
+        CallingLater { left: Duration, #[pin] response: Oneshot<S, R> },
         Refused { error: Option<Refused> },
     }
 }
@@ -38,8 +42,9 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
         Self { state: State::Calling { response }, permit }
     }
 
-    pub(super) fn waiting(turn: Turn, service: S, request: R) -> Self {
-        Self { state: State::Waiting { turn, to_send: Some((service, request)) }, permit: None }
+    pub(super) fn waiting(turn: Turn, service: S, request: R, stated: Stated) -> Self {
+        let to_send = Some((service, request, stated));
+        Self { state: State::Waiting { turn, to_send }, permit: None }
     }
 
     pub(super) fn refused(error: Refused) -> Self {
@@ -50,6 +55,7 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
 impl<S, R> Future for ResponseFuture<S, R>
 where
     S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse>,
+    R: OutgoingRequest,
 {
     type Output = Result<S::Response, BoxError>;
 
@@ -58,13 +64,18 @@ where
         let result = loop {
             match this.state.as_mut().project() {
                 StateProj::Waiting { turn, to_send } => {
-                    *this.permit = ready!(turn.as_mut().poll(cx))?;
-                    let (service, request) = to_send.take().expect(POLLED_AGAIN);
+                    let (permit, left) = ready!(turn.as_mut().poll(cx))?;
+                    *this.permit = permit;
+                    let (service, mut request, stated) = to_send.take().expect(POLLED_AGAIN);
+                    stated.shorten(&mut request);
+                    departure::leave();
                     let response = Oneshot::new(service, request);
-                    this.state.set(State::CallingLater { response });
+                    this.state.set(State::CallingLater { left, response });
                 }
                 StateProj::Calling { response } => break ready!(response.poll(cx)),
-                StateProj::CallingLater { response } => break ready!(response.poll(cx)),
+                StateProj::CallingLater { left, response } => {
+                    break ready!(during(Some(*left), || response.poll(cx)).0);
+                }
                 StateProj::Refused { error } => {
                     return Poll::Ready(Err(error.take().expect(POLLED_AGAIN).into()));
                 }

@@ -71,7 +71,9 @@ impl Shared {
         let now = self.clock.now();
         let asked = self.table.with(server.whole, now, |row| {
             if row.waiting > 0 && !has_waited {
-                return (Turn::Wait(Duration::ZERO), false);
+                // It waits for as long as the first one, at least.
+                let wait = row.standing.not_before().saturating_sub(now);
+                return (Turn::Wait(Duration::from_micros(wait)), wait > 0);
             }
             (row.standing.ask(now, &self.rules), row.standing.is_final(now))
         });

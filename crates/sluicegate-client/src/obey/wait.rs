@@ -3,21 +3,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::shared::{Answer, Permit, Server, Shared};
+use crate::bound::{end, until};
 use crate::error::Refused;
 use crate::within::within;
 
-/// Waits for a turn in the order of arrival, for as long as the layer allows, or `patience` if that is shorter.
+/// Waits for a turn in the order of arrival, for `patience` at most. Returns what is left of it, too.
 ///
 /// Without a permit the request may go, uncounted: the table has no room for its server.
 pub(super) async fn turn(
     shared: Arc<Shared>,
     server: Server,
-    patience: Option<Duration>,
-) -> Result<Option<Permit>, Refused> {
+    patience: Duration,
+) -> Result<(Option<Permit>, Duration), Refused> {
     let clock = shared.clock.clone();
-    let patience = patience.map_or(shared.wait, |patience| patience.min(shared.wait));
-    let deadline = clock.now().saturating_add(patience.as_micros() as u64);
-    let left = || Duration::from_micros(deadline.saturating_sub(clock.now()));
+    let deadline = end(&clock, patience);
+    let left = || until(&clock, deadline);
 
     let place = shared.join(&server)?;
     let front = place.line.front.acquire();
@@ -28,8 +28,8 @@ pub(super) async fn turn(
         let mut news = pin!(place.line.news.notified());
         news.as_mut().enable();
         let (time, is_final) = match shared.ask(&server, true) {
-            Answer::Send(permit) => return Ok(Some(permit)),
-            Answer::Full => return Ok(None),
+            Answer::Send(permit) => return Ok((Some(permit), left())),
+            Answer::Full => return Ok((None, left())),
             Answer::Wait { time, is_final } => (time, is_final),
         };
         let left = left();

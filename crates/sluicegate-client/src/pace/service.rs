@@ -1,6 +1,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use sluicegate::Memory;
@@ -11,6 +12,8 @@ use tower_service::Service;
 
 use super::pacer::{Limits, Pacer};
 use super::turn::{PaceError, Turn};
+use crate::bound::{Stated, during, earlier, end, left};
+use crate::departure;
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
 
@@ -47,18 +50,36 @@ where
         let key = KeyBuf::from_view(&self.key, &OutgoingView::new(&request));
         let state = match key {
             Ok(key) => {
-                let acquire = self.pacer.ask(self.limits.load(), key, 1);
+                let own = self.pacer.shared().patience.left(Duration::ZERO);
+                // A pacer for which nobody waits does not shorten the waits of other layers.
+                let bound = own.filter(|own| !own.is_zero());
+                let mut acquire = self.pacer.ask(self.limits.load(), key, 1, own);
                 if acquire.is_admitted() {
                     let held = Held::AtOnce { _acquire: acquire };
-                    return ResponseFuture {
-                        state: State::Sent { response: self.inner.call(request), held },
-                    };
+                    let (response, _) = during(bound, || self.inner.call(request));
+                    return ResponseFuture { state: State::Sent { response, held } };
                 }
-                // The service that is ready goes along; the next call gets a fresh one ready.
-                let next = self.inner.clone();
-                let inner = std::mem::replace(&mut self.inner, next);
-                let turn = Box::pin(self.pacer.asking(acquire, key, 1));
-                State::Waiting { turn, held: Some((inner, request)) }
+                let patience = earlier(earlier(own, left()), request.timeout());
+                if patience != own {
+                    // The place that was booked may come too late.
+                    drop(acquire);
+                    acquire = self.pacer.ask(self.limits.load(), key, 1, patience);
+                }
+                departure::hold();
+                let clock = self.pacer.shared().clock();
+                let sending = Box::new(Sending {
+                    stated: Stated::by(&clock, &request),
+                    ends: bound.map(|_| end(&clock, patience.unwrap_or_default())),
+                    request,
+                    // The service that is ready goes along; the next call gets a fresh one ready.
+                    inner: {
+                        let next = self.inner.clone();
+                        std::mem::replace(&mut self.inner, next)
+                    },
+                });
+                let asking = self.pacer.asking(acquire, key, 1, patience);
+                let (turn, _) = during(bound, || Box::pin(asking));
+                State::Waiting { turn, held: Some(sending) }
             }
             Err(missing) => State::Failed {
                 error: Some(
@@ -81,11 +102,20 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<I: Service<R>, S: Store, R> {
-        Waiting { turn: Pin<Box<Turn<S>>>, held: Option<(I, R)> },
+        Waiting { turn: Pin<Box<Turn<S>>>, held: Option<Box<Sending<I, R>>> },
         // A place of a limit of concurrency is given back with the response.
         Sent { #[pin] response: I::Future, held: Held<S> },
         Failed { error: Option<BoxError> },
     }
+}
+
+/// A request that waits, and the service that it goes to.
+struct Sending<I, R> {
+    inner: I,
+    request: R,
+    stated: Stated,
+    /// When its waits end, if the pacer says so.
+    ends: Option<u64>,
 }
 
 /// What the charge is settled by when the response is there, or nobody waits for it any longer.
@@ -98,6 +128,7 @@ impl<I, S, R> Future for ResponseFuture<I, S, R>
 where
     I: Service<R, Error: Into<BoxError>>,
     S: Store + Clone,
+    R: OutgoingRequest,
 {
     type Output = Result<I::Response, BoxError>;
 
@@ -107,8 +138,11 @@ where
             match this.state.as_mut().project() {
                 StateProj::Waiting { turn, held } => match ready!(turn.as_mut().poll(cx)) {
                     Ok(ticket) => {
-                        let (mut inner, request) = held.take().expect("a turn comes once");
-                        let response = inner.call(request);
+                        let mut sending = held.take().expect("a turn comes once");
+                        sending.stated.shorten(&mut sending.request);
+                        departure::leave();
+                        let left = sending.ends.map(|ends| sending.stated.until(ends));
+                        let (response, _) = during(left, || sending.inner.call(sending.request));
                         let held = Held::InTurn { _ticket: ticket };
                         this.state.set(State::Sent { response, held });
                     }

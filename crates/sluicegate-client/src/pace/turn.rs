@@ -21,6 +21,8 @@ pin_project! {
         pacer: Pacer<S>,
         key: KeyBuf,
         cost: u64,
+        // How long it waits at most; without an end if there is none.
+        patience: Option<Duration>,
         // When it was called, by the store's clock, once that matters.
         begun: Option<u64>,
         // Counts it among those who wait.
@@ -61,19 +63,30 @@ impl<S: Store + Clone> Pacer<S> {
     }
 
     fn turn_of(&self, key: KeyBuf, cost: u64) -> Turn<S> {
-        self.asking(self.ask(&self.limiter(), key, cost), key, cost)
+        let patience = self.shared().patience.left(Duration::ZERO);
+        self.asking(self.ask(&self.limiter(), key, cost, patience), key, cost, patience)
     }
 
     #[inline]
-    pub(super) fn ask(&self, limiter: &Limiter<S>, key: KeyBuf, cost: u64) -> Acquire<S> {
-        let shared = self.shared();
-        let patience = ahead(shared.patience.left(Duration::ZERO), shared.look_again);
-        limiter.acquire_key(key, cost, patience)
+    pub(super) fn ask(
+        &self,
+        limiter: &Limiter<S>,
+        key: KeyBuf,
+        cost: u64,
+        patience: Option<Duration>,
+    ) -> Acquire<S> {
+        limiter.acquire_key(key, cost, ahead(patience, self.shared().look_again))
     }
 
-    pub(super) fn asking(&self, acquire: Acquire<S>, key: KeyBuf, cost: u64) -> Turn<S> {
-        let pacer = self.clone();
-        Turn { pacer, key, cost, begun: None, waiting: None, step: Step::Asking { acquire } }
+    pub(super) fn asking(
+        &self,
+        acquire: Acquire<S>,
+        key: KeyBuf,
+        cost: u64,
+        patience: Option<Duration>,
+    ) -> Turn<S> {
+        let (pacer, step) = (self.clone(), Step::Asking { acquire });
+        Turn { pacer, key, cost, patience, begun: None, waiting: None, step }
     }
 }
 
@@ -106,7 +119,8 @@ impl<S: Store + Clone> Future for Turn<S> {
             };
             let now = shared.now();
             let waited = now.saturating_sub(*this.begun.get_or_insert(now));
-            let left = shared.patience.left(Duration::from_micros(waited));
+            let waited = Duration::from_micros(waited);
+            let left = this.patience.map(|patience| patience.saturating_sub(waited));
             match refused {
                 Some(retry_after) => match next(left, shared.look_again, retry_after) {
                     Next::GiveUp => return Poll::Ready(Err(PaceError::Refused { retry_after })),

@@ -5,10 +5,10 @@ use sluicegate::clock::Clock;
 use sluicegate::condition::Condition;
 use tower_layer::Layer;
 
+use super::attempts::Shared;
 use super::backoff::Backoff;
 use super::budget::Budget;
 use super::decide::{Bounds, Outcome};
-use super::policy::Shared;
 use super::repeat::Repeatable;
 use super::service::Retry;
 use super::tokens::Tokens;

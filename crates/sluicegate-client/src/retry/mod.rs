@@ -7,15 +7,15 @@
 //! - Never before `Retry-After`, else after an exponential [`Backoff`] with full jitter, and never too late: if the next
 //!   attempt would come after the time that the caller has, it gets the failure at once.
 //! - What a request states about its time, in `grpc-timeout` or to reqwest, is what is left of it in each attempt.
+//! - An attempt that another layer holds back hides nothing: the caller gets the response to the last one that was sent.
+//! - What the other layers let a request wait for bounds the waits between attempts, too.
 //! - Layers do not multiply: a request that one layer has taken charge of passes the others once.
-//!
-//! tower's own `retry` is underneath.
 
+mod attempts;
 mod backoff;
 mod budget;
 mod decide;
 mod layer;
-mod policy;
 pub(crate) mod repeat;
 mod service;
 mod tokens;

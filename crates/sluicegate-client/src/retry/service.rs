@@ -1,15 +1,16 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tower::retry::future::ResponseFuture as TowerFuture;
-use tower::util::MapErr;
+use sluicegate::adapter::Sleep;
+use tower::util::Oneshot;
 use tower_service::Service;
 
-use super::policy::{Attempts, Shared};
-use crate::error::BoxError;
+use super::attempts::{Attempts, Shared};
+use crate::bound;
+use crate::error::{BoxError, Refused};
 use crate::marker::{self, Retried};
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
 
@@ -19,8 +20,6 @@ pub struct Retry<S> {
     inner: S,
     shared: Arc<Shared>,
 }
-
-type Boxed<S, E> = MapErr<S, fn(E) -> BoxError>;
 
 impl<S> Retry<S> {
     pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
@@ -44,49 +43,90 @@ where
     fn call(&mut self, mut request: R) -> Self::Future {
         let may_repeat = self.shared.repeatable.holds(&request);
         let is_nested = marker::mark(&mut request, Retried { may_repeat });
-        let may_repeat = may_repeat && !is_nested;
         if !is_nested {
             self.shared.budget.deposit();
         }
-        let attempts = Attempts::new(self.shared.clone(), may_repeat, request.timeout());
+        let copy = if may_repeat && !is_nested { request.try_clone() } else { None };
+        let mut attempts = Attempts::new(self.shared.clone(), copy.is_some(), request.timeout());
         // The one that is ready sends the first attempt.
         let next = self.inner.clone();
-        let ready = std::mem::replace(&mut self.inner, next);
-        let into: fn(S::Error) -> BoxError = Into::into;
-        let mut retry = tower::retry::Retry::new(attempts, MapErr::new(ready, into));
-        ResponseFuture { inner: marker::inside::<Retried, _>(|| retry.call(request)) }
+        let mut service = std::mem::replace(&mut self.inner, next);
+        let call = || marker::inside::<Retried, _>(|| service.call(request));
+        let (first, left) = bound::during(None, call);
+        attempts.bound(left);
+        ResponseFuture { state: State::First { first }, service, copy, attempts, kept: None }
     }
 }
 
 pin_project! {
-    /// The response to the last attempt.
-    pub struct ResponseFuture<S, R>
-    where
-        S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse>,
-        R: ReplayRequest,
-    {
+    /// The response to the last attempt that was sent.
+    pub struct ResponseFuture<S: Service<R>, R> {
         #[pin]
-        inner: TowerFuture<Attempts, Boxed<S, S::Error>, R>,
+        state: State<S, R>,
+        service: S,
+        // The request, while it may be sent again.
+        copy: Option<R>,
+        attempts: Attempts,
+        // How the last attempt ended, for the caller if the next one is not sent.
+        kept: Option<Result<S::Response, BoxError>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<S: Service<R>, R> {
+        First { #[pin] first: S::Future },
+        Waiting { sleep: Sleep<tokio::time::Sleep>, next: Option<R> },
+        Again { #[pin] again: Oneshot<S, R> },
     }
 }
 
 impl<S, R> Future for ResponseFuture<S, R>
 where
-    S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse>,
+    S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse> + Clone,
     R: ReplayRequest,
 {
     type Output = Result<S::Response, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        marker::inside::<Retried, _>(|| self.project().inner.poll(cx))
+        let mut this = self.project();
+        loop {
+            let left = this.attempts.left();
+            let (result, left) = match this.state.as_mut().project() {
+                StateProj::Waiting { sleep, next } => {
+                    ready!(Pin::new(sleep).poll(cx));
+                    let next = next.take().expect("each request is sent once");
+                    let again = Oneshot::new(this.service.clone(), next);
+                    this.state.set(State::Again { again });
+                    continue;
+                }
+                StateProj::First { first } => {
+                    bound::during(left, || marker::inside::<Retried, _>(|| first.poll(cx)))
+                }
+                StateProj::Again { again } => {
+                    bound::during(left, || marker::inside::<Retried, _>(|| again.poll(cx)))
+                }
+            };
+            this.attempts.bound(left);
+            let result = ready!(result).map_err(Into::into);
+            if let Some(earlier) = this.kept.take() {
+                let is_held_back =
+                    result.as_ref().is_err_and(|error| Refused::find(&**error).is_some());
+                if is_held_back {
+                    this.attempts.refund();
+                    return Poll::Ready(earlier);
+                }
+            }
+            let Some((sleep, next)) = this.attempts.next(this.copy, &result) else {
+                return Poll::Ready(result);
+            };
+            *this.kept = Some(result);
+            this.state.set(State::Waiting { sleep, next: Some(next) });
+        }
     }
 }
 
-impl<S, R> fmt::Debug for ResponseFuture<S, R>
-where
-    S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse>,
-    R: ReplayRequest,
-{
+impl<S: Service<R>, R> fmt::Debug for ResponseFuture<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResponseFuture")
     }

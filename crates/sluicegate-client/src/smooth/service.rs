@@ -8,9 +8,11 @@ use sluicegate::clock::Clock;
 use sluicegate::key::KeyBuf;
 use tower_service::Service;
 
-use super::future::{ResponseFuture, Turn};
+use super::future::{ResponseFuture, Sending, Turn};
 use super::gate::Reserve;
 use super::line::{Line, LineRow, Told, too_long, wait_for, wait_in_line};
+use crate::bound::{Stated, during, earlier, end, left};
+use crate::departure;
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
 use crate::pace::Patience;
@@ -68,15 +70,32 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
+        let bound = self.shared.bound();
         match self.shared.turn(&request) {
-            None => ResponseFuture::calling(self.inner.call(request)),
-            // The place in the inner service that is ready stays for the next request.
-            Some(turn) => ResponseFuture::waiting(turn, self.inner.clone(), request),
+            None => ResponseFuture::calling(during(bound, || self.inner.call(request)).0),
+            Some(turn) => {
+                departure::hold();
+                let stated = Stated::by(&self.shared.clock, &request);
+                let ends = bound.map(|bound| end(&self.shared.clock, bound));
+                let sending = Sending {
+                    // The place in the inner service that is ready stays for the next request.
+                    service: self.inner.clone(),
+                    request,
+                    stated,
+                    ends,
+                };
+                ResponseFuture::waiting(during(bound, || turn).0, sending)
+            }
         }
     }
 }
 
 impl<R: Reserve + Clone + Send + Sync + 'static> Shared<R> {
+    /// How long the layer lets a request wait. A layer that lets none wait does not shorten the waits of others.
+    fn bound(&self) -> Option<Duration> {
+        self.patience.left(Duration::ZERO).filter(|patience| !patience.is_zero())
+    }
+
     /// The wait of a request, or its refusal; `None` if it may go.
     fn turn(self: &Arc<Self>, request: &impl OutgoingRequest) -> Option<Turn> {
         let view = OutgoingView::new(request);
@@ -85,8 +104,8 @@ impl<R: Reserve + Clone + Send + Sync + 'static> Shared<R> {
             Err(refused) => return Some(refuse(refused)),
         };
         let (clock, permits) = (self.clock.clone(), (self.cost)(&view));
-        let patience = self.patience.left(Duration::ZERO);
-        let patience = patience.into_iter().chain(request.timeout()).min();
+        let own = self.patience.left(Duration::ZERO);
+        let patience = earlier(earlier(own, left()), request.timeout());
         let told = match line.is_empty() {
             true => line.ask(&clock, permits, patience),
             false => Told::AskAgain(Duration::ZERO),

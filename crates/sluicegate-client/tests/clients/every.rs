@@ -238,3 +238,43 @@ async fn each_client_hands_the_criticality_and_the_whole_stack_works() {
         assert_eq!(seen(number), 2, "{}", NAMES[number]);
     }
 }
+
+#[tokio::test]
+async fn each_client_returns_the_response_to_the_attempt_that_was_sent() {
+    let pace = || {
+        let memory = Memory::builder().capacity(10).clock(ManualClock::new()).build();
+        let pacer = Pacer::counted_in(memory, Limit::per_hour(1)).patience(Patience::Not);
+        PaceLayer::new(Global, pacer)
+    };
+    let layer = || {
+        let retry = retry().repeat_when(reads()).build().unwrap();
+        Outgoing::new().retry(retry).pace(pace())
+    };
+    let (clients, seen) = every!(layer, &["503 No"], &[Answer::Header(UNAVAILABLE)]);
+    for (number, send) in clients.iter().enumerate() {
+        assert_eq!((send().await, seen(number)), (Ok(503), 1), "{}", NAMES[number]);
+        // This one was not sent.
+        assert_eq!((send().await, seen(number)), (Err(true), 1), "{}", NAMES[number]);
+    }
+    let layer = || layer().hedge(HedgeLayer::new());
+    let (clients, seen) = every!(layer, &["503 No"], &[Answer::Header(UNAVAILABLE)]);
+    for (number, send) in clients.iter().enumerate() {
+        assert_eq!((send().await, seen(number)), (Ok(503), 1), "{}", NAMES[number]);
+    }
+}
+
+#[tokio::test]
+async fn each_client_returns_the_error_of_the_attempt_that_was_sent() {
+    // The server closes the connection without an answer.
+    let layer = || {
+        let retry = retry().repeat_when(reads()).build().unwrap();
+        let method = Refilled::new(1, Duration::from_secs(3_600)).unwrap();
+        let builder = SmoothLayer::builder(method).patience(Patience::Not);
+        let smooth = builder.clock(ManualClock::new()).build().unwrap();
+        Outgoing::new().retry(retry).pace(smooth)
+    };
+    let (clients, seen) = every!(layer, &[""], &[Answer::Never]);
+    for (number, send) in clients.iter().enumerate().take(3) {
+        assert_eq!((send().await, seen(number)), (Err(false), 1), "{}", NAMES[number]);
+    }
+}
