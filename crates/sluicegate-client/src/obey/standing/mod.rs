@@ -2,11 +2,13 @@
 //!
 //! No clock and no I/O: the time, and a random number for jitter, are passed in.
 
+mod pace;
 mod quotas;
 mod rules;
 
 use std::time::Duration;
 
+use self::pace::Pace;
 use self::quotas::{Allowance, Quotas};
 pub use self::rules::Rules;
 use super::signal::Signal;
@@ -48,6 +50,7 @@ pub struct Standing {
     /// When the next request may go, while requests are spread.
     next: u64,
     quotas: Quotas,
+    pace: Pace,
 }
 
 /// What a request may do.
@@ -118,7 +121,12 @@ impl Standing {
             Resume::Ramp(_) | Resume::Freely => Turn::Go,
         };
         match self.quotas.allowance(now, self.in_flight) {
-            Allowance::Free => {}
+            Allowance::Free if self.pace.gap() == 0 => {}
+            // A probe goes in the place of one that was given up.
+            Allowance::Free if now < self.next && turn != Turn::Probe => {
+                return wait(self.next - now);
+            }
+            Allowance::Free => self.next = now.saturating_add(self.pace.gap()),
             Allowance::Until(when) => return wait(when - now),
             Allowance::Gap(gap) => {
                 let next = now.saturating_add(rules.bounded(self.stretch(gap)));
@@ -144,7 +152,7 @@ impl Standing {
         self.quotas.update(now, signal, self.in_flight, rules, random);
         match signal.refused {
             true => self.refused(now, signal, rules, random),
-            false => self.served(turn, !signal.quotas.is_empty()),
+            false => self.served(now, turn, !signal.quotas.is_empty()),
         }
     }
 
@@ -191,13 +199,21 @@ impl Standing {
             self.refusals = self.refusals.saturating_add(1);
             self.slowness = (2 * self.slowness + 16).min(SLOWEST);
         }
-        let asked = signal.retry_after.or_else(|| self.quotas.longest_reset(signal));
-        let micros = rules.wait_after(asked, self.refusals, random);
+        let micros = rules.wait_after(signal.wait(), self.refusals, random);
+        match signal.quotas.is_empty() {
+            true if is_news => self.pace.refused(now, micros, self.refusals == 1),
+            true => {}
+            false => self.pace.forget(),
+        }
         self.not_before = self.not_before.max(now.saturating_add(micros));
         self.resume = Resume::Probe;
     }
 
-    fn served(&mut self, turn: Turn, tells_quotas: bool) {
+    fn served(&mut self, now: u64, turn: Turn, tells_quotas: bool) {
+        match tells_quotas {
+            true => self.pace.forget(),
+            false => self.pace.served(now),
+        }
         self.slowness -= self.slowness.div_ceil(64);
         self.resume = match (self.resume, turn) {
             (Resume::Meet | Resume::Meeting(_), _) => Resume::Freely,

@@ -11,14 +11,17 @@ pub struct Rules {
     probe: u64,
 }
 
-/// The first wait after a refusal that does not say how long.
+/// The first wait after a refusal that does not say how long, and what is added to it by each further one.
 const UNTOLD: u64 = 1_000_000;
+
+/// Refusals in a row that make that wait longer: a server that is back has a request within seconds.
+const MOST_UNTOLD: u32 = 6;
 
 /// What is added after a second refusal in a row, whatever the server says: one that says 0 is not hammered.
 const SHORTEST: u64 = 25_000;
 
-/// The most that is added to what a server says.
-const MORE: u64 = 30_000_000;
+/// The most that is added to what a server says: one that is back has a request within seconds.
+const MORE: u64 = 4_000_000;
 
 impl Default for Rules {
     /// At most an hour, which is the window of GitHub; ten seconds for a probe.
@@ -70,7 +73,7 @@ impl Rules {
     pub(super) fn wait_after(&self, asked: Option<Duration>, refusals: u32, random: u32) -> u64 {
         let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(8);
         let Some(asked) = asked else {
-            let most = doubled(UNTOLD).min(self.longest);
+            let most = (UNTOLD * u64::from(refusals.clamp(1, MOST_UNTOLD))).min(self.longest);
             return most / 2 + part(most / 2, random);
         };
         let asked = self.capped(asked);
@@ -78,7 +81,8 @@ impl Rules {
             return asked + Self::jitter(asked, random);
         }
         // Others are served when this client is not: it leaves them more room each time.
-        let spread = doubled(asked).saturating_sub(asked).clamp(doubled(SHORTEST), MORE);
+        let times = u64::from(refusals - 1);
+        let spread = asked.saturating_mul(times).max(doubled(SHORTEST)).min(MORE);
         asked + Self::jitter(asked, random) + spread / 2 + part(spread / 2, random.rotate_left(16))
     }
 }
