@@ -117,6 +117,90 @@ async fn callers_that_leave_do_not_count_as_rejected() {
     }
 }
 
+/// Requests to a server that does not answer, each of which its caller gives up after `patience`: how many were sent.
+async fn given_up(layer: &ThrottleLayer, clock: &ManualClock, patience: Duration) -> usize {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = seen.clone();
+    let mut hung = layer.layer(service_fn(move |_: Request<()>| {
+        counted.fetch_add(1, Relaxed);
+        std::future::pending::<Result<Response<()>, BoxError>>()
+    }));
+    for _ in 0..500 {
+        let request = Request::get("http://a/").body(()).unwrap();
+        let call = hung.ready().await.unwrap().call(request);
+        clock.advance(patience);
+        drop(call);
+    }
+    seen.load(Relaxed)
+}
+
+#[tokio::test]
+async fn a_timeout_of_the_caller_counts_as_rejected() {
+    let (layer, _, clock) = new(|builder| builder);
+    let sent = given_up(&layer, &clock, Duration::from_millis(100)).await;
+    // One in twenty, one in each of 50 seconds, and the first ones.
+    assert!(sent < 150, "{sent}");
+}
+
+#[tokio::test]
+async fn callers_that_hang_up_before_a_slow_server_answers_are_not_rejected() {
+    let (layer, server, clock) = new(|builder| builder);
+    server.set(200, None);
+    // It takes a second.
+    let taking = clock.clone();
+    let mut slow = layer.layer(service_fn(move |_: Request<()>| {
+        taking.advance(Duration::from_secs(1));
+        let response = server.answer();
+        async move { Ok::<_, BoxError>(response) }
+    }));
+    for _ in 0..20 {
+        let request = Request::get("http://a/").body(()).unwrap();
+        let _ = slow.ready().await.unwrap().call(request).await;
+    }
+    assert_eq!(given_up(&layer, &clock, Duration::from_micros(10)).await, 500);
+}
+
+#[tokio::test]
+async fn a_request_that_waits_in_this_program_when_its_caller_leaves_says_nothing_of_the_server() {
+    let (layer, server, clock) = new(|builder| builder.at_most(1.0));
+    let obey = sluicegate_client::ObeyLayer::builder().clock(&clock).build().unwrap();
+    server.set(429, None);
+    let service = {
+        let server = server.clone();
+        service_fn(move |_: Request<()>| {
+            let response = Response::builder().status(429).header("retry-after", "20");
+            server.seen.fetch_add(1, Relaxed);
+            async move { Ok::<_, BoxError>(response.body(()).unwrap()) }
+        })
+    };
+    let mut waiting = layer.layer(obey.layer(service));
+    let request = || Request::get("http://a/").body(()).unwrap();
+    waiting.ready().await.unwrap().call(request()).await.unwrap();
+    for _ in 0..100 {
+        let call = waiting.ready().await.unwrap().call(request());
+        clock.advance(Duration::from_millis(100));
+        drop(call);
+    }
+    assert_eq!(server.seen.load(Relaxed), 1);
+    server.set(200, None);
+    for _ in 0..100 {
+        send(&layer, &server, "http://a/", None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_shed_by_class_says_nothing_of_other_classes() {
+    let (layer, server, clock) = new(|builder| builder);
+    server.set(200, Some("2;of=4;t=60"));
+    for _ in 0..50 {
+        send(&layer, &server, "http://a/", None).await.unwrap();
+        for _ in 0..9 {
+            send(&layer, &server, "http://a/", Some("SHEDDABLE")).await.unwrap_err();
+        }
+        clock.advance(Duration::from_millis(10));
+    }
+}
+
 #[tokio::test]
 async fn what_a_layer_further_in_holds_back_says_nothing_of_the_server() {
     let (layer, server, _) = new(|builder| builder.at_most(1.0));

@@ -1,9 +1,12 @@
 use std::time::Duration;
 
+use super::recovery::Recovery;
+
 /// Parts that the window is counted in. With 24, it slides in steps of 5 seconds.
 const PARTS: usize = 24;
 
-/// How many requests a program wanted to send to a server in the last two minutes, and how many of them were accepted.
+/// How many requests a program wanted to send to a server in the last two minutes, how many of them were accepted, and
+/// whether the server is back.
 ///
 /// No clock: the time is passed in, in microseconds.
 ///
@@ -30,19 +33,27 @@ pub struct History {
     /// The number of the latest part since the clock began.
     latest: u64,
     total: Part,
+    recovery: Recovery,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     requests: u32,
     accepts: u32,
+    rejects: u32,
 }
 
 impl History {
     /// An empty history that goes back by `window`.
     pub fn new(window: Duration) -> Self {
         let length = (window.as_micros() as u64 / PARTS as u64).max(1);
-        Self { parts: [Part::default(); PARTS], length, latest: 0, total: Part::default() }
+        Self {
+            parts: [Part::default(); PARTS],
+            length,
+            latest: 0,
+            total: Part::default(),
+            recovery: Recovery::default(),
+        }
     }
 
     /// Notes that a request was wanted, whether or not it is sent.
@@ -54,16 +65,47 @@ impl History {
 
     /// Notes that the server accepted a request.
     pub fn accept(&mut self, now: u64) {
+        self.note(now, true);
         let part = self.part(now);
         part.accepts = part.accepts.saturating_add(1);
         self.total.accepts = self.total.accepts.saturating_add(1);
     }
 
-    /// The share of requests to reject: `max(0, (requests − k · accepts) / (requests + 1))`.
+    /// Notes that the server rejected a request, or did not answer it.
+    pub fn reject(&mut self, now: u64) {
+        self.note(now, false);
+        let part = self.part(now);
+        part.rejects = part.rejects.saturating_add(1);
+        self.total.rejects = self.total.rejects.saturating_add(1);
+    }
+
+    /// The share of requests to reject: `max(0, (requests − k · accepts) / (requests + 1))`, or less while requests are
+    /// accepted again.
     pub fn rejection(&mut self, now: u64, k: f64) -> f64 {
         self.part(now);
         let (requests, accepts) = (f64::from(self.total.requests), f64::from(self.total.accepts));
-        ((requests - k * accepts) / (requests + 1.0)).max(0.0)
+        let rejection = ((requests - k * accepts) / (requests + 1.0)).max(0.0);
+        self.recovery.relieve(rejection)
+    }
+
+    fn note(&mut self, now: u64, is_accepted: bool) {
+        self.part(now);
+        if self.recovery.note(now, is_accepted, self.accepted_share()) {
+            self.forget_failures();
+        }
+    }
+
+    /// The share of the requests that were sent that was accepted, as far as it is known.
+    fn accepted_share(&self) -> f64 {
+        let (accepts, rejects) = (f64::from(self.total.accepts), f64::from(self.total.rejects));
+        (accepts + 0.5) / (accepts + rejects + 1.0)
+    }
+
+    /// Goes on as if only those requests had been wanted that were accepted.
+    fn forget_failures(&mut self) {
+        for part in self.parts.iter_mut().chain([&mut self.total]) {
+            *part = Part { requests: part.accepts, accepts: part.accepts, rejects: 0 };
+        }
     }
 
     /// Whether nothing is known.
@@ -86,6 +128,7 @@ impl History {
                 let old = std::mem::take(&mut self.parts[at]);
                 self.total.requests = self.total.requests.saturating_sub(old.requests);
                 self.total.accepts = self.total.accepts.saturating_sub(old.accepts);
+                self.total.rejects = self.total.rejects.saturating_sub(old.rejects);
             }
             self.latest = number;
         }
@@ -122,8 +165,9 @@ mod tests {
                 history.request(now);
                 if random.f64() >= rejection {
                     sent += 1;
-                    if sent <= capacity {
-                        history.accept(now);
+                    match sent <= capacity {
+                        true => history.accept(now),
+                        false => history.reject(now),
                     }
                 }
             }
@@ -153,15 +197,29 @@ mod tests {
     }
 
     #[test]
-    fn with_a_bound_on_rejections_a_server_that_is_back_gets_everything_in_minutes() {
-        let down = |most| {
-            let mut history = history();
-            sent_at_most(&mut history, (0, 300), 1_000, 0, most);
-            history
-        };
-        assert_eq!(sent_at_most(&mut down(0.95), (300, 300), 1_000, 1_000, 0.95), 1_000);
-        // Without it, after as long, it does not.
-        assert!(sent_at_most(&mut down(1.0), (300, 300), 1_000, 1_000, 1.0) < 1_000);
+    fn a_server_that_is_back_gets_everything_within_seconds() {
+        for outage in [10, 120, 600] {
+            for (rate, accepts) in [(1_000, 0), (100, 0), (20, 0), (100, 10), (100, 40)] {
+                let mut history = history();
+                sent_at_most(&mut history, (0, outage), rate, accepts, 0.95);
+                let sent = sent_at_most(&mut history, (outage, 10), rate, rate, 0.95);
+                assert_eq!(
+                    sent, rate,
+                    "{rate} a second, {accepts} of them accepted for {outage} s"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_counts_by_the_second_is_not_taken_for_one_that_is_back() {
+        // It accepts the first 50 of each second. Twice as many are sent, and few more.
+        let mut history = history();
+        let sent: u64 = (0..300)
+            .map(|second| sent_at_most(&mut history, (second, 1), 1_000, 50, 0.95))
+            .skip(60)
+            .sum();
+        assert!((240 * 80..240 * 140).contains(&sent), "{}", sent / 240);
     }
 
     #[test]

@@ -122,8 +122,7 @@ impl ThrottleBuilder {
         self
     }
 
-    /// The largest share of requests that is rejected; 0.95 by default. With 1, a client that wants a thousand requests a
-    /// second and whose server was down for minutes sends one in two minutes, and does not see for as long that it is back.
+    /// The largest share of requests that is rejected; 0.95 by default. One request in a second is sent in any case.
     pub const fn at_most(mut self, share: f64) -> Self {
         self.most = share;
         self

@@ -3,14 +3,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use http::header;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::announced::Announced;
+use super::flight::Flight;
 use super::shared::{Ended, Shared};
+use crate::departure::{Stage, watch};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
-use crate::table::RowKey;
 
 /// A service that does not send what its server would reject; made by [`ThrottleLayer`](super::ThrottleLayer).
 #[derive(Debug, Clone)]
@@ -42,8 +44,10 @@ where
         let key = self.shared.key(&request);
         let state = match self.shared.admit(key, &request, fastrand::f64()) {
             Err(refused) => State::Refused { error: Some(refused) },
-            Ok(()) => {
-                State::Sent { shared: self.shared.clone(), key, response: self.inner.call(request) }
+            Ok(now) => {
+                let (response, stage) = watch(|| self.inner.call(request));
+                let flight = Flight::new(self.shared.clone(), key, now, stage);
+                State::Sent { flight, response }
             }
         };
         ResponseFuture { state }
@@ -61,8 +65,7 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
-        /// Keys are long, and futures are moved.
-        Sent { shared: Arc<Shared>, key: RowKey, #[pin] response: F },
+        Sent { flight: Flight, #[pin] response: F },
         Refused { error: Option<Refused> },
     }
 }
@@ -80,16 +83,18 @@ where
             StateProj::Refused { error } => {
                 Poll::Ready(Err(error.take().expect("polled after it was ready").into()))
             }
-            StateProj::Sent { shared, key, response } => {
-                let result = ready!(response.poll(cx)).map_err(Into::into);
+            StateProj::Sent { flight, response } => {
+                let (result, stage) = watch(|| response.poll(cx));
+                if stage != Stage::Silent {
+                    flight.is_at(stage);
+                }
+                let result = ready!(result).map_err(Into::into);
                 match &result {
                     Ok(response) => {
-                        let announced = Announced::read(response.headers());
-                        shared.ended(*key, judge(response), announced);
+                        flight.ended(judge(response), Announced::read(response.headers()));
                     }
-                    // It was not sent.
-                    Err(error) if Refused::find(&**error).is_some() => {}
-                    Err(_) => shared.ended(*key, Ended::Rejected, None),
+                    Err(error) if Refused::find(&**error).is_some() => flight.was_held_back(),
+                    Err(_) => flight.ended(Ended::Rejected, None),
                 }
                 Poll::Ready(result)
             }
@@ -97,10 +102,13 @@ where
     }
 }
 
-/// Rejected are 429, 502, 503, 504, and `RESOURCE_EXHAUSTED` and `UNAVAILABLE` of gRPC.
+/// Rejected are 429, 502, 503, 504, 403 that says when to come back, and `RESOURCE_EXHAUSTED` and `UNAVAILABLE` of gRPC.
 fn judge(response: &impl OutgoingResponse) -> Ended {
-    let grpc = response.headers().get("grpc-status");
-    let is_rejected = matches!(response.status().as_u16(), 429 | 502 | 503 | 504)
+    let headers = response.headers();
+    let grpc = headers.get("grpc-status");
+    let status = response.status().as_u16();
+    let is_rejected = matches!(status, 429 | 502 | 503 | 504)
+        || (status == 403 && headers.contains_key(header::RETRY_AFTER))
         || grpc.is_some_and(|status| status == "8" || status == "14");
     if is_rejected { Ended::Rejected } else { Ended::Accepted }
 }
