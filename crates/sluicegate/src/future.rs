@@ -22,17 +22,17 @@ pin_project! {
     ///
     /// If it is dropped while the request waits, it gives the request's place back, and outer layers give their
     /// charges back.
-    pub struct ResponseFuture<I, B, R, S, P, W = Plain>
+    pub struct ResponseFuture<I, B, S, P, W = Plain>
     where
         I: HttpService<B>,
         S: Store,
     {
         #[pin]
-        state: State<I, B, R, S, P>,
+        state: State<I, B, S, P>,
         framework: PhantomData<fn() -> W>,
     }
 
-    impl<I, B, R, S, P, W> PinnedDrop for ResponseFuture<I, B, R, S, P, W>
+    impl<I, B, S, P, W> PinnedDrop for ResponseFuture<I, B, S, P, W>
     where
         I: HttpService<B>,
         S: Store,
@@ -66,7 +66,7 @@ where
 
 pin_project! {
     #[project = StateProj]
-    pub(crate) enum State<I, B, R, S, P>
+    pub(crate) enum State<I, B, S, P>
     where
         I: HttpService<B>,
         S: Store,
@@ -77,39 +77,39 @@ pin_project! {
             #[pin]
             future: I::Future,
             upgrade: Option<Upgrade>,
-            paid: Paid<R, S, P>,
+            paid: Paid<S, P>,
         },
         // Boxed, because it is large and rare: the future of every request is moved a few times.
-        Pending { queued: Pin<Box<Queued<I, B, R, S, P>>> },
+        Pending { queued: Pin<Box<Queued<I, B, S, P>>> },
     }
 }
 
 pin_project! {
     /// A request that does not go ahead at once.
-    struct Queued<I, B, R, S, P>
+    struct Queued<I, B, S, P>
     where
         S: Store,
     {
         #[pin]
-        pending: Pending<R, S, P>,
-        forward: Option<Forward<I, B, R, S, P>>,
+        pending: Pending<S, P>,
+        forward: Option<Forward<I, B, S, P>>,
     }
 }
 
 /// A request, and the service that was made ready for it.
-pub(crate) struct Forward<I, B, R, S, P> {
+pub(crate) struct Forward<I, B, S, P> {
     service: I,
     request: Request<B>,
-    limited: Arc<Limited<R, S, P>>,
+    limited: Arc<Limited<S, P>>,
 }
 
-impl<I, B, R, S, P> Forward<I, B, R, S, P> {
-    pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<R, S, P>>) -> Self {
-        Self { service, request, limited: Arc::clone(limited) }
+impl<I, B, S, P> Forward<I, B, S, P> {
+    pub(crate) fn new(service: I, request: Request<B>, limited: Arc<Limited<S, P>>) -> Self {
+        Self { service, request, limited }
     }
 }
 
-impl<I, B, R, S: Store, P> Queued<I, B, R, S, P> {
+impl<I, B, S: Store, P> Queued<I, B, S, P> {
     /// The request is dropped while it waits. Layers that it has passed are told: they have left their decision
     /// in it. Layers around a handler that makes this request as a client are not.
     fn note_unserved(&self) {
@@ -120,31 +120,30 @@ impl<I, B, R, S: Store, P> Queued<I, B, R, S, P> {
     }
 }
 
-impl<I, B, R, S, P> State<I, B, R, S, P>
+impl<I, B, S, P> State<I, B, S, P>
 where
     I: HttpService<B>,
     S: Store,
 {
-    pub(crate) fn pending(pending: Pending<R, S, P>, forward: Forward<I, B, R, S, P>) -> Self {
+    pub(crate) fn pending(pending: Pending<S, P>, forward: Forward<I, B, S, P>) -> Self {
         Self::Pending { queued: Box::pin(Queued { pending, forward: Some(forward) }) }
     }
 }
 
-impl<I, B, R, S, P, W> ResponseFuture<I, B, R, S, P, W>
+impl<I, B, S, P, W> ResponseFuture<I, B, S, P, W>
 where
     I: HttpService<B>,
     S: Store,
 {
     #[inline(always)]
-    pub(crate) fn at(state: State<I, B, R, S, P>) -> Self {
+    pub(crate) fn at(state: State<I, B, S, P>) -> Self {
         Self { state, framework: PhantomData }
     }
 }
 
-impl<I, B, R, S, P, W> Future for ResponseFuture<I, B, R, S, P, W>
+impl<I, B, S, P, W> Future for ResponseFuture<I, B, S, P, W>
 where
     I: HttpService<B>,
-    R: Send + Sync + 'static,
     S: Store + Send + Sync + 'static,
     W: FrameworkBody<I::ResBody>,
     P: Respond<B, I::ResBody> + Send + Sync + 'static,
@@ -193,7 +192,7 @@ where
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
-impl<I, B, R, S, P, W> fmt::Debug for ResponseFuture<I, B, R, S, P, W>
+impl<I, B, S, P, W> fmt::Debug for ResponseFuture<I, B, S, P, W>
 where
     I: HttpService<B>,
     S: Store,

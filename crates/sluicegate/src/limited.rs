@@ -17,21 +17,29 @@ use crate::sleep::TokioTimer;
 use crate::upgrade::Upgrade;
 
 /// What a request has paid at a layer.
-pub(crate) type Paid<R, S, P> = adapter::Paid<Arc<Limited<R, S, P>>>;
+pub(crate) type Paid<S, P> = adapter::Paid<Arc<Limited<S, P>>>;
 
 /// A request that waits for a layer's store, or for its turn.
-pub(crate) type Pending<R, S, P> = adapter::Pending<Arc<Limited<R, S, P>>, TokioTimer>;
+pub(crate) type Pending<S, P> = adapter::Pending<Arc<Limited<S, P>>, TokioTimer>;
+
+/// The rule of a layer, and its settings.
+///
+/// Requests under way keep the settings only. So the type of a rule is not part of the type of a future, and a future
+/// can be spawned whatever the lifetimes are in the type of its rule.
+pub(crate) struct Inside<R, S, P> {
+    pub(crate) rule: R,
+    pub(crate) limited: Arc<Limited<S, P>>,
+}
 
 /// The settings of a layer, for its services and the requests under way.
-pub(crate) struct Limited<R, S, P> {
-    pub(crate) rule: R,
+pub(crate) struct Limited<S, P> {
     pub(crate) enforcer: Enforcer<S>,
     pub(crate) respond: P,
     /// The item of each known limit in the `RateLimit-Policy` field.
     pub(crate) policies: Box<[HeaderValue]>,
 }
 
-impl<R, S: Store, P> AsEnforcer for Limited<R, S, P> {
+impl<S: Store, P> AsEnforcer for Limited<S, P> {
     type Store = S;
 
     #[inline]
@@ -40,7 +48,7 @@ impl<R, S: Store, P> AsEnforcer for Limited<R, S, P> {
     }
 }
 
-impl<R, S, P> Limited<R, S, P> {
+impl<S, P> Limited<S, P> {
     /// Tells the handler of the decision, and makes sure that a connection that it upgrades keeps what is held.
     #[inline]
     pub(crate) fn mark<E: AsEnforcer, B>(
@@ -77,13 +85,12 @@ impl<R, S, P> Limited<R, S, P> {
 ///
 /// The response stays where the service has written it: moving what has just been written makes the processor wait.
 #[inline]
-pub(crate) fn close<R, S, P, ResBody>(
-    paid: &mut Paid<R, S, P>,
+pub(crate) fn close<S, P, ResBody>(
+    paid: &mut Paid<S, P>,
     upgrade: &mut Option<Upgrade>,
     response: &mut Response<ResBody>,
 ) -> Option<Box<dyn Held>>
 where
-    R: Send + Sync + 'static,
     S: Store + Send + Sync + 'static,
     P: Send + Sync + 'static,
 {

@@ -12,7 +12,7 @@ use sluicegate_core::store::Store;
 use tower::Service;
 
 use crate::future::{Forward, ResponseFuture, State};
-use crate::limited::Limited;
+use crate::limited::Inside;
 use crate::respond::{Problem, Respond};
 use crate::view::{Framework, FrameworkBody, HttpView, Plain};
 
@@ -22,13 +22,13 @@ pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain,
 /// [`RateLimit`] for a [`Framework`](crate::adapter::Framework) `W`.
 pub struct RateLimitFor<I, R, S, W, P> {
     inner: I,
-    limited: Arc<Limited<R, S, P>>,
+    inside: Arc<Inside<R, S, P>>,
     framework: PhantomData<fn() -> W>,
 }
 
 impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
-    pub(crate) fn new(inner: I, limited: Limited<R, S, P>) -> Self {
-        Self { inner, limited: Arc::new(limited), framework: PhantomData }
+    pub(crate) fn new(inner: I, inside: Inside<R, S, P>) -> Self {
+        Self { inner, inside: Arc::new(inside), framework: PhantomData }
     }
 
     /// The service inside.
@@ -45,14 +45,14 @@ impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
 impl<I, R, S, W, P, B, ResBody> Service<Request<B>> for RateLimitFor<I, R, S, W, P>
 where
     I: Service<Request<B>, Response = Response<ResBody>> + Clone,
-    R: for<'a> Rule<HttpView<'a, B, W>> + Send + Sync + 'static,
+    R: for<'a> Rule<HttpView<'a, B, W>>,
     S: Store + Send + Sync + 'static,
     W: FrameworkBody<ResBody>,
     P: Respond<B, ResBody> + Send + Sync + 'static,
 {
     type Response = Response<W::Body>;
     type Error = I::Error;
-    type Future = ResponseFuture<I, B, R, S, P, W>;
+    type Future = ResponseFuture<I, B, S, P, W>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), I::Error>> {
         self.inner.poll_ready(cx)
@@ -70,7 +70,7 @@ impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
     /// This returns the innermost part of the future, so that it is written where it stays: futures are large, and
     /// moving what has just been written makes the processor wait.
     #[inline(never)]
-    fn decide<B, ResBody>(&mut self, mut request: Request<B>) -> State<I, B, R, S, P>
+    fn decide<B, ResBody>(&mut self, mut request: Request<B>) -> State<I, B, S, P>
     where
         I: Service<Request<B>, Response = Response<ResBody>> + Clone,
         R: for<'a> Rule<HttpView<'a, B, W>>,
@@ -78,8 +78,8 @@ impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
         W: Framework,
         P: Respond<B, ResBody>,
     {
-        let limited = &self.limited;
-        let Limited { rule, enforcer, .. } = &**limited;
+        let Inside { rule, limited } = &*self.inside;
+        let enforcer = &limited.enforcer;
         let handle = || Arc::clone(limited);
         let mut charge = Charge::new();
         let view = HttpView::<B, W>::new(&request);
@@ -100,8 +100,8 @@ impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
                 State::Refused { response: Some(limited.answer(refusal, &request)) }
             }
             Admission::Pending(pending) => {
-                let forward = Forward::new(self.take_ready(), request, &self.limited);
-                State::pending(pending, forward)
+                let limited = Arc::clone(limited);
+                State::pending(pending, Forward::new(self.take_ready(), request, limited))
             }
         }
     }
@@ -117,11 +117,7 @@ impl<I: Clone, R, S, W, P> RateLimitFor<I, R, S, W, P> {
 
 impl<I: Clone, R, S, W, P> Clone for RateLimitFor<I, R, S, W, P> {
     fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-            limited: Arc::clone(&self.limited),
-            framework: PhantomData,
-        }
+        Self { inner: self.inner.clone(), inside: Arc::clone(&self.inside), framework: PhantomData }
     }
 }
 

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use http::HeaderValue;
 use sluicegate_core::Memory;
@@ -6,7 +7,7 @@ use sluicegate_core::adapter::{Enforcer, Known};
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
-use crate::limited::Limited;
+use crate::limited::{Inside, Limited};
 use crate::rate_limit::RateLimitFor;
 
 /// The content of every framework's layer: the rule `R` decides what requests are charged, the store `S` keeps the
@@ -86,7 +87,8 @@ impl<R: Clone, S: Clone, P: Clone> LayerSettings<R, S, P> {
     pub fn service<I, W>(&self, inner: I) -> RateLimitFor<I, R, S, W, P> {
         let Self { rule, enforcer, respond } = self.clone();
         let policies = enforcer.known.iter().map(policy_item).collect();
-        RateLimitFor::new(inner, Limited { rule, enforcer, respond, policies })
+        let limited = Arc::new(Limited { enforcer, respond, policies });
+        RateLimitFor::new(inner, Inside { rule, limited })
     }
 }
 
