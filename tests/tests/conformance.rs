@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
 use sluicegate_core::clock::Clock;
-use sluicegate_core::limit::LimitError;
+use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::{Fallback, Store, StoreError};
 use sluicegate_core::{Limit, ManualClock, Memory};
 use sluicegate_governor::Governor;
@@ -94,6 +94,14 @@ impl Store for Remote {
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         self.0.check(limit)
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        self.0.follow_status(debit, status);
+    }
 }
 
 /// Always answers with an error.
@@ -129,5 +137,17 @@ impl Store for Broken {
 
     fn settle(&self, debit: &Debit, _: &Receipt, _: u64) {
         panic!("this store has not decided anything, but is asked to settle {}", debit.limit);
+    }
+
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    fn follow_status(&self, _: &Debit, _: &LimitStatus) {}
+
+    fn clock(&self) -> Clock {
+        Clock::machine()
+    }
+
+    fn check(&self, _: &Limit) -> Result<(), LimitError> {
+        Ok(())
     }
 }

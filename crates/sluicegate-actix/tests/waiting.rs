@@ -181,6 +181,21 @@ impl Store for Remote {
     fn clock(&self) -> Clock {
         self.memory.clock()
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.memory.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &sluicegate_core::limit::LimitStatus) {
+        self.memory.follow_status(debit, status);
+    }
+
+    fn check(
+        &self,
+        limit: &sluicegate_core::Limit,
+    ) -> Result<(), sluicegate_core::limit::LimitError> {
+        self.memory.check(limit)
+    }
 }
 
 #[actix_web::test]

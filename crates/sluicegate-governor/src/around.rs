@@ -188,6 +188,16 @@ impl<L: Check> Store for Around<L> {
     /// Does nothing: governor takes nothing back.
     fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
 
+    /// Does nothing: governor charges nothing beyond its quota.
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    /// Does nothing, as [`follow`](Self::follow).
+    fn follow_status(&self, _: &Debit, _: &LimitStatus) {}
+
+    fn clock(&self) -> sluicegate_core::clock::Clock {
+        sluicegate_core::clock::Clock::machine()
+    }
+
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         if quota(limit)? == self.quota {
             return Ok(());

@@ -124,6 +124,20 @@ impl Bucket {
         debt.saturating_add(self.weight(cost)).min(MAX_DEBT)
     }
 
+    /// The debt after a charge that another store has decided: up to twice the bucket, as
+    /// [`Fallback`](sluicegate_core::store::Fallback) describes.
+    pub(crate) fn follow(&self, debt: u64, cost: u64) -> u64 {
+        self.add(debt, cost).min(debt.max(2 * self.cap))
+    }
+
+    /// The debt after another store has reported that a key of the `whole` limit, of which this is a part, is full again
+    /// after `reset`: a part that is used as much, and beyond half of it up to twice its size, like the buckets of
+    /// `Memory`.
+    pub(crate) fn follow_status(&self, debt: u64, whole: &Self, reset: Option<Duration>) -> u64 {
+        let used = reset.map_or(0.0, |reset| reset.as_nanos() as f64 / whole.cap as f64).min(1.0);
+        debt.max((self.cap as f64 * used.max(3.0 * used - 1.0)) as u64)
+    }
+
     /// The row after giving back `back` of the charge that wrote `receipt`, as far as it has not drained. If requests are
     /// booked ahead, only the last of them can give its place back.
     pub(crate) fn give(&self, row: Row, receipt: &Receipt, now: u64, back: u64) -> Row {

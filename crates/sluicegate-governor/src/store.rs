@@ -81,6 +81,15 @@ impl Governor {
         self.0.clock.now().saturating_mul(1_000)
     }
 
+    /// Replaces the row of a debit.
+    fn change(&self, debit: &Debit, find: Find, change: impl Fn(Row, u64) -> Row) {
+        let now = self.now();
+        let charge = Charge::of(debit.limit, debit.key, debit.cost);
+        self.0.table.rows(&charge, find, now, |rows| {
+            rows.iter_mut().for_each(|found| found.row = change(found.row.follow(now), now));
+        });
+    }
+
     fn decided(&self, charge: &Charge, operation: Operation) -> Result<Outcome, StoreError> {
         let buckets: Result<Vec<_>, _> =
             charge.debits().map(|debit| Bucket::new(&debit.limit)).collect();
@@ -286,20 +295,33 @@ impl Store for Governor {
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         let Ok(bucket) = Bucket::new(&debit.limit) else { return };
-        let now = self.now();
-        let charge = Charge::of(debit.limit, debit.key, debit.cost);
         let find = if spent > debit.cost { Find::OrInsert } else { Find::Only };
-        self.0.table.rows(&charge, find, now, |rows| {
-            for Found { row, .. } in rows {
-                *row = row.follow(now);
-                *row = if spent > debit.cost {
-                    let debt = bucket.add(row.debt(now), spent - debit.cost);
-                    Row { written: now, debt }
-                } else {
-                    bucket.give(*row, receipt, now, debit.cost - spent)
-                };
-            }
+        self.change(debit, find, |row, now| match spent.checked_sub(debit.cost) {
+            Some(more) => Row { written: now, debt: bucket.add(row.debt(now), more) },
+            None => bucket.give(row, receipt, now, debit.cost - spent),
         });
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        let Ok(bucket) = Bucket::new(&debit.limit) else { return };
+        let find = if spent > charged { Find::OrInsert } else { Find::Only };
+        self.change(debit, find, |row, now| match spent.checked_sub(charged) {
+            Some(more) => Row { written: now, debt: bucket.follow(row.debt(now), more) },
+            // The latest charge is given back: there is no receipt of the other store's.
+            None => bucket.give(row, &row.receipt(), now, charged - spent),
+        });
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        let (Ok(part), Ok(whole)) = (Bucket::new(&debit.limit), Bucket::new(&status.limit)) else {
+            return;
+        };
+        if !status.uncounted {
+            self.change(debit, Find::OrInsert, |row, now| {
+                let debt = part.follow_status(row.debt(now), &whole, status.reset);
+                Row { written: now, debt }
+            });
+        }
     }
 
     fn clock(&self) -> Clock {

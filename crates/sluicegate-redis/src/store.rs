@@ -4,7 +4,7 @@ use std::sync::Arc;
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Answer, Charge, Debit, Keys, Outcome, Receipt};
 use sluicegate_core::clock::Clock;
-use sluicegate_core::limit::LimitError;
+use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::Store;
 
 use crate::exchange::call::TimedCall;
@@ -133,6 +133,12 @@ impl Store for Redis {
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         settle::settle(&self.0, debit, receipt, spent);
     }
+
+    /// Does nothing: the server is told by the store that decides.
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    /// Does nothing, as [`follow`](Self::follow).
+    fn follow_status(&self, _: &Debit, _: &LimitStatus) {}
 
     fn clock(&self) -> Clock {
         self.0.runtime.clock.clone()

@@ -126,6 +126,18 @@ impl Store for Ledger {
     fn clock(&self) -> Clock {
         self.store.clock()
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.store.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &sluicegate::limit::LimitStatus) {
+        self.store.follow_status(debit, status);
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), sluicegate::limit::LimitError> {
+        self.store.check(limit)
+    }
 }
 
 const ONE: Limit = Limit::concurrent(1);

@@ -129,6 +129,14 @@ impl Store for Silent {
     fn clock(&self) -> Clock {
         sluicegate::ManualClock::new().into()
     }
+
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    fn follow_status(&self, _: &Debit, _: &sluicegate::limit::LimitStatus) {}
+
+    fn check(&self, _: &Limit) -> Result<(), sluicegate::limit::LimitError> {
+        Ok(())
+    }
 }
 
 #[tokio::test]

@@ -201,6 +201,22 @@ impl Store for Remote {
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         self.0.settle(debit, receipt, spent);
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &sluicegate::limit::LimitStatus) {
+        self.0.follow_status(debit, status);
+    }
+
+    fn clock(&self) -> sluicegate::clock::Clock {
+        self.0.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), sluicegate::limit::LimitError> {
+        self.0.check(limit)
+    }
 }
 
 #[tokio::test]

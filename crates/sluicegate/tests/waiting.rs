@@ -300,6 +300,14 @@ impl Store for Silent {
     fn clock(&self) -> sluicegate::clock::Clock {
         (&self.0).into()
     }
+
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    fn follow_status(&self, _: &Debit, _: &sluicegate::limit::LimitStatus) {}
+
+    fn check(&self, _: &Limit) -> Result<(), sluicegate::limit::LimitError> {
+        Ok(())
+    }
 }
 
 #[tokio::test]

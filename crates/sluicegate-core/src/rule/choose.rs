@@ -56,7 +56,9 @@ where
     }
 }
 
-impl<F> KnownLimits for Chosen<F> {}
+impl<F> KnownLimits for Chosen<F> {
+    fn each_limit(&self, _: &mut dyn FnMut(&Limit)) {}
+}
 
 impl<F> fmt::Debug for Chosen<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

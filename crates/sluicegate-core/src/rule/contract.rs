@@ -33,17 +33,15 @@ pub trait Rule<V: View>: KnownLimits {
 }
 
 /// The limits of a rule that are known before any request, so that a store can report at the start what it cannot
-/// keep. The default is for rules that know none.
+/// keep.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a rule",
     label = "not a rule",
     note = "a limit becomes a rule by a key: `limit.by(Ip::peer())`, `limit.by(Header(\"x-api-key\"))`"
 )]
 pub trait KnownLimits {
-    /// Shows each limit that is known.
-    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
-        let _ = each;
-    }
+    /// Shows each limit that is known. A rule that knows none shows none.
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit));
 }
 
 /// One rule for many layers, if it is expensive or impossible to clone.

@@ -2,6 +2,7 @@ use std::fmt;
 
 use super::contract::{KnownLimits, Rule};
 use crate::key::{Missing, View};
+use crate::limit::Limit;
 use crate::store::charge::Charge;
 
 /// A rule that writes the charge itself: limits, keys and costs, together, for each request.
@@ -26,7 +27,9 @@ where
     }
 }
 
-impl<F> KnownLimits for RuleFn<F> {}
+impl<F> KnownLimits for RuleFn<F> {
+    fn each_limit(&self, _: &mut dyn FnMut(&Limit)) {}
+}
 
 impl<F> fmt::Debug for RuleFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::key::{KeyBuf, Part};
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
+use crate::store::contract::delegate;
 use crate::store::set_spent::SetSpent;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
@@ -175,21 +176,7 @@ impl<S: Store + Clone> Store for Blocks<S> {
         }
     }
 
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.store.settle(debit, receipt, spent);
-    }
-
-    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-        self.store.follow(debit, charged, spent);
-    }
-
-    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
-        self.store.follow_status(debit, status);
-    }
-
-    fn clock(&self) -> Clock {
-        self.store.clock()
-    }
+    delegate!(self => self.store; settle, follow, follow_status, clock);
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         self.store.check(&BLOCKED)?;

@@ -3,8 +3,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
+use crate::store::contract::delegate;
 use crate::store::{Answer, Store, StoreError};
 
 /// A store of any type: for a layer that is stored in a struct, or whose store is chosen when the service starts.
@@ -66,53 +67,13 @@ impl<S: Store<Future: Send + 'static>> Store for Erased<S> {
         boxed(self.0.reset(charge))
     }
 
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.0.settle(debit, receipt, spent);
-    }
-
-    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-        self.0.follow(debit, charged, spent);
-    }
-
-    fn clock(&self) -> Clock {
-        self.0.clock()
-    }
-
-    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        self.0.check(limit)
-    }
+    delegate!(self => self.0; settle, follow, follow_status, clock, check);
 }
 
 impl Store for BoxStore {
     type Future = BoxStoreFuture;
 
-    fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
-        self.0.take(charge)
-    }
-
-    fn peek(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
-        self.0.peek(charge)
-    }
-
-    fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
-        self.0.reset(charge)
-    }
-
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.0.settle(debit, receipt, spent);
-    }
-
-    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-        self.0.follow(debit, charged, spent);
-    }
-
-    fn clock(&self) -> Clock {
-        self.0.clock()
-    }
-
-    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        self.0.check(limit)
-    }
+    delegate!(self => self.0; take, peek, reset, settle, follow, follow_status, clock, check);
 }
 
 impl fmt::Debug for BoxStore {

@@ -14,6 +14,9 @@ use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 ///
 /// A store in this process answers [`Answer::Now`]. A remote store answers [`Answer::Later`], and keeps a deadline
 /// of its own.
+///
+/// No method has a default, because a store that wraps another and forgets a method would behave differently from the
+/// one that it wraps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a store",
     label = "not a store",
@@ -50,78 +53,89 @@ pub trait Store {
     /// [`Fallback`](crate::store::Fallback) calls this on its second store, so that the second store does not start
     /// as if nothing had been spent.
     ///
-    /// A store in this process counts at once, and may count less. A remote store need not count. The default
-    /// counts nothing.
-    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-        let _ = (debit, charged, spent);
-    }
+    /// A store in this process counts at once, and may count less. A remote store need not count.
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64);
 
     /// Counts at least as much as another store reports for all processes together: `status` is its answer to a
     /// charge of `debit`. [`Fallback`](crate::store::Fallback) calls this on its second store after each decision of
     /// the first.
     ///
-    /// Only a store in this process needs this. The default counts nothing.
-    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
-        let _ = (debit, status);
-    }
+    /// Only a store in this process needs this. A remote store counts nothing here.
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus);
 
-    /// The clock that waits are measured by.
-    fn clock(&self) -> Clock {
-        Clock::machine()
-    }
+    /// The clock that waits are measured by: [`Clock::machine`], unless the store was given another.
+    fn clock(&self) -> Clock;
 
     /// Checks whether this store can keep `limit`. Called when a layer or limiter is made.
     ///
     /// # Errors
     ///
     /// If the store cannot keep the limit.
-    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        let _ = limit;
-        Ok(())
-    }
+    fn check(&self, limit: &Limit) -> Result<(), LimitError>;
 }
 
+/// Writes the named methods of a [`Store`] that passes them on to another store as they are: `delegate!(self =>
+/// self.0; settle, clock)`. Every store that wraps another one uses it.
+macro_rules! delegate {
+    ($self:ident => $store:expr; $($method:ident),*) => {
+        $($crate::store::contract::delegate! { @$method $self $store })*
+    };
+    (@take $self:ident $store:expr) => {
+        #[inline]
+        fn take(&$self, charge: &Charge) -> Answer<Self::Future> {
+            $store.take(charge)
+        }
+    };
+    (@peek $self:ident $store:expr) => {
+        fn peek(&$self, charge: &Charge) -> Answer<Self::Future> {
+            $store.peek(charge)
+        }
+    };
+    (@reset $self:ident $store:expr) => {
+        fn reset(&$self, charge: &Charge) -> Answer<Self::Future> {
+            $store.reset(charge)
+        }
+    };
+    (@settle $self:ident $store:expr) => {
+        fn settle(&$self, debit: &Debit, receipt: &Receipt, spent: u64) {
+            $store.settle(debit, receipt, spent);
+        }
+    };
+    (@follow $self:ident $store:expr) => {
+        #[inline]
+        fn follow(&$self, debit: &Debit, charged: u64, spent: u64) {
+            $store.follow(debit, charged, spent);
+        }
+    };
+    (@follow_status $self:ident $store:expr) => {
+        #[inline]
+        fn follow_status(&$self, debit: &Debit, status: &LimitStatus) {
+            $store.follow_status(debit, status);
+        }
+    };
+    (@clock $self:ident $store:expr) => {
+        fn clock(&$self) -> Clock {
+            $store.clock()
+        }
+    };
+    (@check $self:ident $store:expr) => {
+        fn check(&$self, limit: &Limit) -> Result<(), LimitError> {
+            $store.check(limit)
+        }
+    };
+}
+
+pub(crate) use delegate;
+
 macro_rules! pointers {
-    ($($pointer:ident),*) => {$(
-        impl<S: Store + ?Sized> Store for $pointer<S> {
+    ($($pointer:ty),*) => {$(
+        impl<S: Store + ?Sized> Store for $pointer {
             type Future = S::Future;
 
-            #[inline]
-            fn take(&self, charge: &Charge) -> Answer<S::Future> {
-                (**self).take(charge)
-            }
-
-            fn peek(&self, charge: &Charge) -> Answer<S::Future> {
-                (**self).peek(charge)
-            }
-
-            fn reset(&self, charge: &Charge) -> Answer<S::Future> {
-                (**self).reset(charge)
-            }
-
-            fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-                (**self).settle(debit, receipt, spent);
-            }
-
-            #[inline]
-            fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-                (**self).follow(debit, charged, spent);
-            }
-
-            #[inline]
-            fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
-                (**self).follow_status(debit, status);
-            }
-
-            fn clock(&self) -> Clock {
-                (**self).clock()
-            }
-
-            fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-                (**self).check(limit)
-            }
+            delegate!(self => (**self);
+                take, peek, reset, settle, follow, follow_status, clock, check);
         }
     )*};
 }
 
-pointers!(Arc, Rc);
+pointers!(&S, Box<S>, Rc<S>, Arc<S>);

@@ -1,16 +1,21 @@
 use std::future::Ready;
 
-use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt, remote};
 use sluicegate_core::clock::Clock;
-use sluicegate_core::limit::LimitError;
+use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::{Limit, Memory};
 
 use super::leased::LeasedLimit;
 use super::several::{ANOTHER, Operation, decide_several, fact};
 use super::state::Decided;
 
 impl LeasedLimit {
+    /// The store that keeps a limit other than that of the lease.
+    fn beside(&self, debit: &Debit) -> Option<&Memory> {
+        self.0.beside.as_ref().filter(|_| !self.is_own(&debit.limit))
+    }
+
     fn decide(&self, charge: &Charge, operation: Operation) -> Result<Outcome, StoreError> {
         let mut debits = charge.debits();
         match (debits.next(), debits.next()) {
@@ -58,8 +63,21 @@ impl Store for LeasedLimit {
         }
         if self.is_own(&debit.limit) {
             self.turn().settle(receipt, debit.cost, spent);
-        } else if let Some(memory) = &self.0.beside {
+        } else if let Some(memory) = self.beside(debit) {
             memory.settle(debit, receipt, spent);
+        }
+    }
+
+    /// The lease itself follows nothing: the server knows what others have spent of it.
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        if let Some(memory) = self.beside(debit) {
+            memory.follow(debit, charged, spent);
+        }
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        if let Some(memory) = self.beside(debit) {
+            memory.follow_status(debit, status);
         }
     }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Answer, Charge, Debit, Receipt};
 use sluicegate_core::clock::Clock;
-use sluicegate_core::limit::LimitError;
+use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::Store;
 
 pub use self::counts::LeaseCounts;
@@ -183,6 +183,14 @@ impl Store for Leased {
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         self.0.settle(debit, receipt, spent);
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.redis.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        self.0.redis.follow_status(debit, status);
     }
 
     fn clock(&self) -> Clock {

@@ -215,4 +215,16 @@ impl Store for Picky {
             false => Ok(()),
         }
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &sluicegate_core::limit::LimitStatus) {
+        self.0.follow_status(debit, status);
+    }
+
+    fn clock(&self) -> sluicegate_core::clock::Clock {
+        self.0.clock()
+    }
 }

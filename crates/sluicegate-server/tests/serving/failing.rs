@@ -40,6 +40,18 @@ impl Store for Silent {
     }
 
     fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
+
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    fn follow_status(&self, _: &Debit, _: &sluicegate_core::limit::LimitStatus) {}
+
+    fn clock(&self) -> sluicegate_core::clock::Clock {
+        sluicegate_core::clock::Clock::machine()
+    }
+
+    fn check(&self, _: &sluicegate_core::Limit) -> Result<(), sluicegate_core::limit::LimitError> {
+        Ok(())
+    }
 }
 
 /// Redis at a port where nobody listens.

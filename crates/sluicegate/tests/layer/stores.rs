@@ -59,6 +59,14 @@ async fn a_store_says_at_the_start_what_it_cannot_keep() {
         fn check(&self, _: &Limit) -> Result<(), LimitError> {
             Err("".parse::<Limit>().unwrap_err())
         }
+
+        fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+        fn follow_status(&self, _: &Debit, _: &sluicegate::limit::LimitStatus) {}
+
+        fn clock(&self) -> sluicegate::clock::Clock {
+            sluicegate::clock::Clock::machine()
+        }
     }
 
     let _ = RateLimitLayer::new(Limit::per_minute(100).by(CLIENT)).store(Picky);

@@ -222,6 +222,22 @@ impl Store for Modest {
             _ => "nonsense".parse::<Limit>().map(drop),
         }
     }
+
+    fn follow(&self, debit: &sluicegate_core::adapter::Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn follow_status(
+        &self,
+        debit: &sluicegate_core::adapter::Debit,
+        status: &sluicegate_core::limit::LimitStatus,
+    ) {
+        self.0.follow_status(debit, status);
+    }
+
+    fn clock(&self) -> sluicegate_core::clock::Clock {
+        self.0.clock()
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use crate::clock::Clock;
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
+use crate::store::contract::delegate;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
@@ -117,9 +118,7 @@ where
         self.1.follow_status(debit, status);
     }
 
-    fn clock(&self) -> Clock {
-        self.0.clock()
-    }
+    delegate!(self => self.0; clock);
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         self.0.check(limit)?;

@@ -12,6 +12,7 @@ pub use self::live::LiveShare;
 use crate::clock::Clock;
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};
+use crate::store::contract::delegate;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store that admits a fixed part of every limit: for each of several processes that decide on their own.
@@ -141,9 +142,7 @@ impl<S: Store> Store for Share<S> {
         }
     }
 
-    fn clock(&self) -> Clock {
-        self.store.clock()
-    }
+    delegate!(self => self.store; clock);
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         self.store.check(&limit.try_share(self.parts, self.of)?)

@@ -92,3 +92,19 @@ fn other_limits_are_refused_when_a_layer_is_made_and_not_left_unlimited() {
     twice.add(limit.limit(), KeyBuf::of("b"), 1).unwrap();
     assert!(limit.take(&twice).now().is_err());
 }
+
+#[test]
+fn the_memory_beside_follows_what_another_store_has_decided() {
+    let clock = ManualClock::new();
+    let limit = beside(&clock);
+    let spent = |client: &str| Charge::of(CLIENT, KeyBuf::of(client), 1);
+    let (alice, bob) = (spent("alice"), spent("bob"));
+    // Two of three by the other store here, and all three by the other store elsewhere.
+    Store::follow(&limit, alice.debits().next().unwrap(), 0, 2);
+    let elsewhere = Memory::builder().clock(&clock).build();
+    (0..3).for_each(|_| assert!(elsewhere.take(&bob).now().unwrap().is_admitted()));
+    let refusal = elsewhere.take(&bob).now().unwrap().decision(&bob);
+    Store::follow_status(&limit, bob.debits().next().unwrap(), refusal.statuses().next().unwrap());
+    let admits = |charge: &Charge| limit.take(charge).now().unwrap().is_admitted();
+    assert_eq!([admits(&alice), admits(&alice), admits(&bob)], [true, false, false]);
+}

@@ -81,6 +81,18 @@ impl Store for Slow {
             false => self.store.check(limit),
         }
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.store.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        self.store.follow_status(debit, status);
+    }
+
+    fn clock(&self) -> Clock {
+        self.store.clock()
+    }
 }
 
 const LIMIT: Limit = Limit::per_minute(5);

@@ -41,6 +41,22 @@ impl Store for Shared {
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         self.store.settle(debit, receipt, spent);
     }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.store.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        self.store.follow_status(debit, status);
+    }
+
+    fn clock(&self) -> Clock {
+        self.store.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        self.store.check(limit)
+    }
 }
 
 struct Fleet {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Part, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};
+use crate::store::contract::delegate;
 use crate::store::members::Members;
 use crate::store::memory::Memory;
 use crate::store::{Answer, Never, Store, StoreError};
@@ -263,9 +264,7 @@ impl Store for LiveShare {
         }
     }
 
-    fn clock(&self) -> Clock {
-        self.memory.clock()
-    }
+    delegate!(self => self.memory; clock);
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         if limit.aligned_window().is_some_and(|window| window / 2 <= self.guard) {
