@@ -29,6 +29,8 @@ pub struct Failure {
     may_be_applied: bool,
     /// Whether no call was made, because the connection had failed before. Says nothing new about the server.
     not_sent: bool,
+    /// The connection that broke, by its number among those of the node. It fails all calls that are on it.
+    connection: Option<u64>,
 }
 
 /// The kinds of [`Failure`].
@@ -137,11 +139,11 @@ impl FailureKind {
 
 impl Failure {
     pub(crate) const fn new(kind: FailureKind) -> Self {
-        Self { kind, detail: None, may_be_applied: false, not_sent: false }
+        Self { kind, detail: None, may_be_applied: false, not_sent: false, connection: None }
     }
 
     pub(crate) fn because(kind: FailureKind, detail: impl Into<Arc<str>>) -> Self {
-        Self { kind, detail: Some(detail.into()), may_be_applied: false, not_sent: false }
+        Self { detail: Some(detail.into()), ..Self::new(kind) }
     }
 
     /// Marks a failure after the call was handed to the connection: the server may have run it.
@@ -156,6 +158,16 @@ impl Failure {
     /// The same failure for calls that are not made because of it.
     pub(crate) fn not_sent(self) -> Self {
         Self { not_sent: true, may_be_applied: false, ..self }
+    }
+
+    /// Marks a failure that every call on this connection shares.
+    pub(crate) fn of_connection(self, generation: u64) -> Self {
+        Self { connection: Some(generation), ..self }
+    }
+
+    /// The connection whose calls all fail, if it did.
+    pub(crate) const fn connection(&self) -> Option<u64> {
+        self.connection
     }
 
     pub(crate) const fn is_not_sent(&self) -> bool {

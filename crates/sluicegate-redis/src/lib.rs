@@ -55,11 +55,12 @@
 //! | a node of a cluster is down | as above, for its slots only | asks the other nodes which of them serves these slots now |
 //! | a slot moves | a second round trip, within the deadline | remembers `MOVED`, follows `ASK`, and gives up after 16 redirections |
 //!
-//! The breaker opens after five failures in a row, of any kind: too slow, an error, a closed connection. While it is
-//! open, one call at a time probes whether the server answers within the deadline, and no connection is made before the
-//! pause has ended. Pauses grow from 100 ms to 2 s, and keep growing until the server has answered 50 calls in time.
-//! When a probe has succeeded, five calls at a time are made at first, and one more at a time for each answer; other
-//! requests get an error at once. Each node of a cluster has a breaker of its own.
+//! The breaker opens after five failures in a row, of any kind: too slow, an error, a closed connection, which is one
+//! failure however many calls were on it. While it is open, one call at a time probes whether the server answers within
+//! the deadline, and no connection is made before the pause has ended. Pauses grow from 100 ms to 2 s, and keep growing
+//! until the server has answered 50 calls in time. When a probe has succeeded, five calls at a time are made at first,
+//! and one more at a time for each answer; other requests get an error at once. Each node of a cluster has a breaker of
+//! its own.
 //!
 //! Settlements never wait. [`settle`](sluicegate_core::store::Store::settle) hands them to the connection before it
 //! returns, so that later calls of the same task are decided after them. Without a connection they are sent when there

@@ -69,6 +69,33 @@ fn no_reconnect() {
     assert_eq!(counts.breaker, BreakerState::Closed);
 }
 
+/// Connections are cut under load, again and again: what was on its way fails, and nothing else.
+#[test]
+fn a_connection_that_is_cut_fails_the_calls_on_it_and_opens_no_breaker() {
+    const TASKS: u64 = 64;
+    const CUTS: u64 = 5;
+    for protocol in ["", "?protocol=resp2"] {
+        let server = Server::start();
+        let store = open(patient().url(&format!("{}{protocol}", server.url())));
+        let load = Load::start(&store, &charge(PLENTY), TASKS as usize);
+        load.until_answered(300);
+        for cut in 1..=CUTS {
+            // A connection that lasts for less is replaced after a pause.
+            let begun = Instant::now();
+            let is_steady = || begun.elapsed() > Duration::from_millis(300);
+            until("a steady connection", || is_steady().then_some(()));
+            let connections = store.counts().connections;
+            server.cli(["CLIENT", "KILL", "TYPE", "normal"]);
+            until("a new connection", || (store.counts().connections > connections).then_some(()));
+            load.until_answered(300 * cut);
+        }
+        let tally = load.stop();
+        let counts = store.counts();
+        assert_eq!(counts.breaker_openings, 0, "{counts:?}");
+        assert!(tally.failed <= TASKS * CUTS, "{tally:?}, {counts:?}");
+    }
+}
+
 /// With the older protocol, the server does not announce that the connection is gone. The next call finds out.
 #[test]
 fn no_reconnect_by_the_older_protocol() {

@@ -49,6 +49,7 @@ impl Evaluation<'_> {
         mut connection: Connection,
     ) -> Result<Vec<u8>, Failure> {
         let mut asking = false;
+        connection = node.open_connection(connection).await?;
         for _ in 0..MAX_HOPS {
             let rejection = match self.evaluate(&node, connection, asking).await {
                 Ok(answer) => return Ok(answer),
@@ -133,13 +134,14 @@ fn packed(answer: Value) -> RedisResult<Vec<u8>> {
 impl Rejection {
     /// Replaces the connection if another one may do better.
     fn after(node: &Arc<Node>, generation: u64, error: &RedisError) -> Self {
-        let rejection = Self::of(error);
-        if let Self::Failed(failure) = &rejection {
-            if failure.kind().asks_for_another_connection() {
-                node.lose(generation, failure);
+        match Self::of(error) {
+            Self::Failed(failure) if failure.kind().asks_for_another_connection() => {
+                let failure = failure.of_connection(generation);
+                node.lose(generation, &failure);
+                Self::Failed(failure)
             }
+            rejection => rejection,
         }
-        rejection
     }
 
     fn of(error: &RedisError) -> Self {
@@ -168,6 +170,7 @@ pub(super) async fn evaluate_batch(
     connection: Connection,
     batch: &CallBatch,
 ) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
+    let connection = node.open_connection(connection).await?;
     let mut answer = send(&connection, &batch.by_hash(), false).await;
     if is_unknown(&answer) {
         shared.counters.script_loaded();

@@ -2,14 +2,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sluicegate_core::ManualClock;
-use sluicegate_core::adapter::Answer;
+use sluicegate_core::adapter::{Answer, Charge};
+use sluicegate_core::key::KeyBuf;
 use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::counts::BreakerState;
 use sluicegate_redis::{FailureKind, Redis};
 
 use crate::fake::{Act, Fake, admitted, is_charge};
-use crate::{DEADLINE, builder, charge, kind, later, take};
+use crate::{DEADLINE, builder, charge, decide, kind, later, take};
 
 const FAILURES: u32 = 3;
 const FIRST: Duration = Duration::from_secs(1);
@@ -222,4 +223,90 @@ async fn failures_of_any_mix_open_it() {
     clock.advance(DEADLINE);
     assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
     assert_eq!(store.counts().breaker, BreakerState::Open);
+}
+
+/// A charge to two limits, which is sent in a command of its own.
+fn alone(name: &str) -> Charge {
+    let mut charge = Charge::of(Limit::per_minute(100), KeyBuf::of(name), 1);
+    charge.add(Limit::per_hour(1_000), KeyBuf::of(name), 1).expect("two limits");
+    charge
+}
+
+/// A server that answers nothing to charges of several limits, or this.
+fn silent_about_several(words: &'static [u8]) -> Fake {
+    Fake::new(move |name, command| {
+        let is_of_several = name == "EVALSHA" && !is_charge(command);
+        is_of_several.then(|| match words {
+            b"" => Act::Nothing,
+            words => Act::Hold(words.to_vec()),
+        })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_breaks_under_many_calls_is_one_failure() {
+    const CALLS: usize = 64;
+    let (fake, clock) = (silent_about_several(b""), ManualClock::new());
+    let store = with_breaker(&fake, &clock);
+    for cut in 1..FAILURES as usize {
+        let calls: Vec<_> = (0..CALLS)
+            .map(|call| {
+                let (store, charge) = (store.clone(), alone(&call.to_string()));
+                tokio::spawn(async move { decide(&store, &charge).await })
+            })
+            .collect();
+        fake.wait_for("EVALSHA", CALLS * cut);
+        fake.hang_up();
+        for call in calls {
+            assert_eq!(kind(call.await.expect("no panic")), FailureKind::Unreachable);
+        }
+        let counts = store.counts();
+        assert_eq!((counts.breaker, counts.breaker_openings), (BreakerState::Closed, 0));
+        assert_eq!(counts.failures, (CALLS * cut) as u64);
+        assert_eq!(counts.unanswered, (CALLS * cut) as u64);
+        crate::until(&store, |counts| counts.connections == cut as u64 + 1).await;
+    }
+    take(&store).await.expect("a decision");
+    assert_eq!(store.counts().failures, (CALLS * (FAILURES as usize - 1)) as u64);
+}
+
+/// A master that has become a replica, with many calls under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_to_be_left_is_one_failure_however_many_calls_it_turns_down() {
+    for words in [
+        &b"-READONLY You can't write against a read only replica.\r\n"[..],
+        b"-NOAUTH Authentication required.\r\n",
+    ] {
+        let (fake, clock) = (silent_about_several(words), ManualClock::new());
+        let store = with_breaker(&fake, &clock);
+        let call = |call: usize| {
+            let (store, charge) = (store.clone(), alone(&call.to_string()));
+            tokio::spawn(async move { decide(&store, &charge).await })
+        };
+        let calls: Vec<_> = (0..64).map(call).collect();
+        fake.wait_for("EVALSHA", 64);
+        fake.release();
+        for call in calls {
+            assert!(call.await.expect("no panic").is_err());
+        }
+        assert_eq!(store.counts().breaker, BreakerState::Closed);
+        take(&store).await.expect("a decision");
+        assert_eq!((store.counts().failures, store.counts().connections), (64, 2));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_come_after_a_connection_broke_wait_for_the_next() {
+    let (fake, clock) = (Fake::well(), ManualClock::new());
+    for cut in 0..10 {
+        let store = builder(&fake, &clock).build().expect("a good URL");
+        take(&store).await.expect("a decision");
+        fake.hang_up();
+        crate::until(&store, |counts| {
+            counts.connections == 2 || counts.failures_of(FailureKind::Unreachable) > 0
+        })
+        .await;
+        take(&store).await.expect("a decision");
+        assert_eq!(store.counts().failures, 0, "cut {cut}");
+    }
 }

@@ -8,6 +8,9 @@
 //! than can open it again, and one more for each answer. A probe that times out, and the time-out that opens the breaker,
 //! also replace the connection. No connection is made before the pause has ended, because a successful connect is no sign
 //! of health.
+//!
+//! What breaks a connection fails every call on it. That is one failure, however many calls there are. Otherwise each
+//! reconnect of a busy process would open the breaker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -38,6 +41,8 @@ pub(crate) struct Breaker {
     answered: AtomicU32,
     /// Calls that were let through since then and have not ended.
     under_way: AtomicU32,
+    /// Connections whose failure was counted, as one more than the number of the last.
+    lost: AtomicU64,
 }
 
 const CLOSED: u64 = 0;
@@ -79,6 +84,7 @@ impl Breaker {
             opened: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             under_way: AtomicU32::new(0),
+            lost: AtomicU64::new(0),
         }
     }
 
@@ -169,7 +175,18 @@ impl Breaker {
         }
     }
 
-    fn fail(&self, now: u64, claimed: u64) -> Transition {
+    /// Whether the failure of this connection, or of a later one, was counted before.
+    fn has_counted(&self, connection: Option<u64>) -> bool {
+        connection.is_some_and(|number| {
+            let next = number.saturating_add(1);
+            self.lost.fetch_max(next, Ordering::Relaxed) >= next
+        })
+    }
+
+    fn fail(&self, now: u64, claimed: u64, connection: Option<u64>) -> Transition {
+        if self.has_counted(connection) && claimed == CLOSED {
+            return Transition::Stayed;
+        }
         let failed = self.failed.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let enough = self.settings.failures != 0 && failed >= self.settings.failures;
         if claimed == CLOSED && !enough || self.until.load(Ordering::Relaxed) != claimed {
@@ -211,12 +228,12 @@ impl Permit {
         self.breaker.succeed(self.claimed)
     }
 
-    /// The server failed.
-    pub(crate) fn fail(&mut self, now: u64) -> Transition {
+    /// The server failed. A failure that all calls on a connection share comes with the number of that connection.
+    pub(crate) fn fail(&mut self, now: u64, connection: Option<u64>) -> Transition {
         if std::mem::replace(&mut self.reported, true) {
             return Transition::Stayed;
         }
-        self.breaker.fail(now, self.claimed)
+        self.breaker.fail(now, self.claimed, connection)
     }
 }
 

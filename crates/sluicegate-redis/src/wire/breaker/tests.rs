@@ -9,7 +9,7 @@ fn breaker(failures: u32) -> Arc<Breaker> {
 }
 
 fn fail(breaker: &Arc<Breaker>, now: u64) -> Transition {
-    breaker.enter(now).expect("closed, or time to try").fail(now)
+    breaker.enter(now).expect("closed, or time to try").fail(now, None)
 }
 
 fn opened() -> Arc<Breaker> {
@@ -57,7 +57,7 @@ fn a_probe_without_an_answer_is_replaced_by_another() {
     let mut lost = breaker.enter(now).expect("time to try");
     let mut next = breaker.enter(now + 8 * SECOND).expect("time to try again");
     assert_eq!(next.succeed(), Transition::Closed);
-    assert_eq!(lost.fail(now + 9 * SECOND), Transition::Stayed);
+    assert_eq!(lost.fail(now + 9 * SECOND, None), Transition::Stayed);
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
@@ -88,7 +88,7 @@ fn a_call_under_way_when_it_opened_does_not_open_it_again() {
     let mut late: Vec<_> = (0..5).map(|_| breaker.enter(NOW).expect("closed")).collect();
     let opened = late
         .iter_mut()
-        .map(|late| late.fail(NOW))
+        .map(|late| late.fail(NOW, None))
         .filter(|turn| *turn != Transition::Stayed)
         .count();
     assert_eq!(opened, 1);
@@ -100,7 +100,7 @@ fn an_answer_to_a_call_from_before_it_opened_does_not_close_it() {
     let breaker = breaker(1);
     let mut slow = breaker.enter(NOW).expect("closed");
     let mut late = breaker.enter(NOW).expect("closed");
-    slow.fail(NOW);
+    slow.fail(NOW, None);
     assert_eq!(late.succeed(), Transition::Stayed);
     assert_eq!(breaker.state(), BreakerState::Open);
     assert!(breaker.enter(NOW).is_none());
@@ -152,7 +152,7 @@ fn only_a_probe_needs_a_connection() {
     assert_eq!(breaker.pause(NOW + SECOND), None);
     let mut probe = breaker.enter(NOW + SECOND).expect("time to try");
     assert_eq!(breaker.pause(NOW + SECOND), None);
-    probe.fail(NOW + SECOND);
+    probe.fail(NOW + SECOND, None);
     assert!(breaker.pause(NOW + SECOND).is_some());
 }
 
@@ -192,11 +192,39 @@ fn after_a_probe_calls_are_let_through_as_they_are_answered() {
         assert_eq!(under_way.len(), expected);
     }
     // A probe that fails or is dropped makes room for one other, not more.
-    under_way.pop().expect("one").fail(now);
+    under_way.pop().expect("one").fail(now, None);
     under_way.pop();
     under_way.extend(std::iter::from_fn(|| breaker.enter(now)));
     assert_eq!(under_way.len(), 24);
     under_way.iter_mut().for_each(|permit| assert_eq!(permit.succeed(), Transition::Stayed));
     let healthy: Vec<_> = (0..1_000).map_while(|_| breaker.enter(now)).collect();
     assert_eq!(healthy.len(), 1_000, "30 answers have shown that it is healthy");
+}
+
+#[test]
+fn a_broken_connection_is_one_failure_however_many_calls_were_on_it() {
+    let breaker = breaker(3);
+    let calls = || (0..64).map(|_| breaker.enter(NOW).expect("closed")).collect::<Vec<_>>();
+    for connection in 0..2 {
+        for mut call in calls() {
+            assert_eq!(call.fail(NOW, Some(connection)), Transition::Stayed);
+        }
+    }
+    // A call on the first connection that hears of it later.
+    let mut late = breaker.enter(NOW).expect("closed");
+    assert_eq!(late.fail(NOW, Some(0)), Transition::Stayed);
+    let mut calls = calls();
+    assert!(matches!(calls[0].fail(NOW, Some(2)), Transition::Opened(_)));
+    assert!(calls[1..].iter_mut().all(|call| call.fail(NOW, Some(2)) == Transition::Stayed));
+    assert_eq!(breaker.state(), BreakerState::Open);
+}
+
+#[test]
+fn a_probe_on_a_connection_whose_failure_was_counted_keeps_it_open() {
+    let breaker = breaker(1);
+    breaker.enter(NOW).expect("closed").fail(NOW, Some(0));
+    let mut probe = breaker.enter(NOW + SECOND).expect("time to try");
+    probe.fail(NOW + SECOND, Some(0));
+    drop(probe);
+    assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none(), "the pause is twice as long");
 }

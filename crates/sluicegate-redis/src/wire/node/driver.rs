@@ -28,6 +28,11 @@ impl Driver {
         Self(task.abort_handle())
     }
 
+    /// Whether the connection is broken: what is not sent yet will not be.
+    pub(super) fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
     pub(super) fn close(&self) {
         self.0.abort();
     }

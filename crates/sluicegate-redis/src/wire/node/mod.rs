@@ -183,7 +183,7 @@ impl Node {
     }
 
     /// Replaces a lost connection, unless that was done already. If the last connections were useless, there is a
-    /// pause first, and calls fail meanwhile instead of waiting.
+    /// pause first, and calls fail meanwhile instead of waiting, unless the pause is the shortest.
     pub(crate) fn lose(self: &Arc<Self>, generation: u64, why: &Failure) {
         let mut lost = None;
         self.state.send_if_modified(|state| {
@@ -191,9 +191,9 @@ impl Node {
             if current.generation != generation {
                 return false;
             }
-            let pause = self.pause_after_loss();
+            let (pause, may_wait) = self.pause_after_loss();
             lost = Some((Arc::clone(&current.driver), pause));
-            let failed = (!pause.is_zero()).then(|| why.clone());
+            let failed = (!may_wait).then(|| why.clone());
             *state = State::Dialling { failed };
             true
         });
@@ -207,12 +207,33 @@ impl Node {
         self.dial(pause);
     }
 
-    fn pause_after_loss(&self) -> Duration {
+    /// The server has closed a connection.
+    fn closed(self: &Arc<Self>, generation: u64) {
+        let closed = Failure::because(FailureKind::Unreachable, "the server closed it");
+        self.lose(generation, &closed.of_connection(generation));
+    }
+
+    /// `connection`, or the next one if it is broken. A call that was not sent yet need not fail with it.
+    pub(crate) async fn open_connection(
+        self: &Arc<Self>,
+        connection: Connection,
+    ) -> Result<Connection, Failure> {
+        if !connection.driver.is_finished() {
+            return Ok(connection);
+        }
+        self.closed(connection.generation);
+        Arc::clone(self).connection().await
+    }
+
+    /// The pause, and whether calls wait for its end.
+    fn pause_after_loss(&self) -> (Duration, bool) {
         let history = ConnectionHistory {
             lasted: self.now().saturating_sub(self.connected_at.load(Ordering::Relaxed)),
             answered: self.has_answered.load(Ordering::Relaxed),
         };
-        self.redial().lost(history, self.context.connect.backoff)
+        let backoff = self.context.connect.backoff;
+        let pause = self.redial().lost(history, backoff);
+        (pause, pause.is_zero() || history.answered && pause <= backoff.first)
     }
 
     fn redial(&self) -> std::sync::MutexGuard<'_, Redial> {
@@ -237,7 +258,7 @@ impl Node {
         if permit.is_probe() && failure.is_not_sent() {
             return;
         }
-        let transition = permit.fail(self.now());
+        let transition = permit.fail(self.now(), failure.connection());
         if let Transition::Opened(wait) = transition {
             self.context.counters.breaker_opened(&self.name, wait);
         }
@@ -263,8 +284,7 @@ impl Node {
         let node = Arc::downgrade(self);
         let on_close = move || {
             if let Some(node) = node.upgrade() {
-                let closed = Failure::because(FailureKind::Unreachable, "the server closed it");
-                node.lose(generation, &closed);
+                node.closed(generation);
             }
         };
         let (target, context, only_resp2) = (&self.target, &self.context, &self.only_resp2);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::wire::backoff::Backoff;
 
-/// A connection that lasted this long, in microseconds, and on which the server answered, was a good one.
-const STEADY: u64 = 1_000_000;
+/// A connection that lasted this long, in microseconds, and on which the server answered, was a good one. Those are
+/// replaced at once, so no more than four times a second.
+const STEADY: u64 = 250_000;
 
 /// How often the first pause is doubled, at most, if the server answers and then closes the connection.
 const MAX_DOUBLINGS: u32 = 4;
