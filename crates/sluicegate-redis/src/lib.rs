@@ -120,7 +120,7 @@
 //! `ACL SETUSER limiter on >secret resetkeys ~sluicegate:* -@all +evalsha +eval +get +mget +set +del
 //! +getrange +setrange +strlen +pexpire +pttl +time`. In addition: `+select` if the URL names a database,
 //! `+cluster|slots +asking` in a cluster, and `+role` with sentinels. [`client_name`](RedisBuilder::client_name) needs
-//! `+client|setname`; without that right, only the name is missing. Elections need `+sadd +srem +smembers`.
+//! `+client|setname`; without that right, only the name is missing. Elections need `+sadd +srem +sscan`.
 //!
 //! # Features
 //!

@@ -21,7 +21,11 @@ impl Redis {
     /// One key in Redis says which of the candidates is the master, until when by the server's clock, and with which fence:
     /// a number that grows with each master. A set has the clients that may hold leases, so that a new master knows whom to
     /// wait for. Neither expires. Where Redis has lost them, the next master takes a larger fence than any that the
-    /// candidates remember, and lets clients keep what they have for the time of a lease.
+    /// candidates remember, and lets clients keep what they have for the time of a lease. A new master reads the set in
+    /// pages of about a thousand clients, and leads after the last one.
+    ///
+    /// A candidate is elected, and stays the master, only as long as it hears the answers: each call says which end of the
+    /// mastership was heard last.
     ///
     /// A replica that becomes Redis' master may not have got the last writes, and a clock of Redis that jumps ends a
     /// mastership early. Two servers may then be master for the time of a lease. Clients obey the one with the larger fence.
@@ -114,8 +118,8 @@ impl Candidacy {
         });
         let (sender, roles) = watch::channel(Role::Other { master: None });
         let held = Arc::new(());
-        let (store, alive) = (Arc::downgrade(shared), Arc::downgrade(&held));
-        shared.runtime.spawn(run(store, Arc::clone(&candidate), sender, alive));
+        let alive = Arc::downgrade(&held);
+        shared.runtime.spawn(run(Arc::clone(shared), Arc::clone(&candidate), sender, alive));
         Ok(Elected { redis: self.redis, candidate, roles, _held: held })
     }
 }

@@ -1,15 +1,20 @@
 //! Which of several servers of leases is the master.
 
-use std::time::Duration;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sluicegate_core::ManualClock;
 use sluicegate_lease::pool::{Change, Known};
 use sluicegate_lease::{Mastership, Role};
 use sluicegate_redis::{Elected, Redis};
-use sluicegate_tests::servers::until;
+use sluicegate_tests::servers::{Server, until};
 use tokio::runtime::Runtime;
 
-use crate::store::{by_hand, open, own_prefix, runtime, shared};
+use crate::store::{by_hand, open, own_prefix, patient, runtime, shared};
 
 /// Candidates for one name, and the clock that turns for all.
 struct Election {
@@ -32,8 +37,12 @@ impl Election {
     }
 
     fn stand_with(&self, address: &str, longest: Duration) -> Elected {
+        self.stand_at(self.redis(), address, longest)
+    }
+
+    fn stand_at(&self, redis: Redis, address: &str, longest: Duration) -> Elected {
         let _entered = runtime().enter();
-        let candidacy = self.redis().mastership("quota", address).lease(Duration::from_secs(2));
+        let candidacy = redis.mastership("quota", address).lease(Duration::from_secs(2));
         candidacy.longest_lease(longest).stand().expect("a candidate")
     }
 
@@ -235,4 +244,158 @@ fn a_candidacy_that_makes_no_sense_is_refused() {
         let candidacy = redis.mastership(name, address).lease(Duration::from_millis(lease));
         assert_eq!(candidacy.stand().expect_err("an error").to_string(), text);
     }
+}
+
+/// Passes everything on to a server, and what the server says only until it is told to hold that back.
+struct Muffler {
+    address: SocketAddr,
+    holds: Arc<AtomicBool>,
+}
+
+impl Muffler {
+    fn before(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let holds = Arc::new(AtomicBool::new(false));
+        let held = Arc::clone(&holds);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, held) = (client.expect("a connection"), Arc::clone(&held));
+                let Ok(server) = TcpStream::connect(server) else { continue };
+                let from_client = client.try_clone().expect("a handle");
+                let to_server = server.try_clone().expect("a handle");
+                thread::spawn(move || copy(from_client, to_server, || false));
+                thread::spawn(move || copy(server, client, || held.load(Ordering::SeqCst)));
+            }
+        });
+        Self { address, holds }
+    }
+
+    fn url(&self) -> String {
+        format!("redis://{}/", self.address)
+    }
+
+    fn hold(&self, holds: bool) {
+        self.holds.store(holds, Ordering::SeqCst);
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, holds: impl Fn() -> bool) -> io::Result<()> {
+    let mut bytes = [0; 4_096];
+    loop {
+        let size = from.read(&mut bytes)?;
+        while holds() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        match size {
+            0 => return to.shutdown(std::net::Shutdown::Both),
+            size => to.write_all(&bytes[..size])?,
+        }
+    }
+}
+
+#[test]
+fn a_master_that_hears_no_answers_is_followed_though_its_questions_arrive() {
+    let election = Election::new();
+    let muffler = Muffler::before(shared().address());
+    let redis = open(by_hand(&election.clock).url(&muffler.url()).prefix(&election.prefix));
+    let deaf = election.stand_at(redis, "http://deaf", Duration::ZERO);
+    let (first, _) = election.until_master(&deaf);
+    let others = ["http://two", "http://three"].map(|address| (address, election.stand(address)));
+    for (_, other) in &others {
+        election.until_other(other, "http://deaf");
+    }
+    muffler.hold(true);
+    let [two, three] = &others;
+    let fence_of = |elected: &Elected| match &*elected.roles().borrow() {
+        Role::Master { fence, .. } => Some(*fence),
+        Role::Other { .. } => None,
+    };
+    let (second, leader) = election.until("another master", &deaf, |_| {
+        let mut led =
+            [two, three].into_iter().filter_map(|other| Some((fence_of(&other.1)?, other.0)));
+        led.next()
+    });
+    assert!(second > first);
+    // Nor is it elected when the next master resigns.
+    let [two, three] = others;
+    let (next, gone) = if leader == two.0 { (three, two) } else { (two, three) };
+    drop(gone);
+    let (third, _) = election.until_master(&next.1);
+    assert!(third > second);
+    muffler.hold(false);
+    election.until("to hear of the master", &deaf, |role| match role {
+        Role::Other { master: Some(master) } => (&**master == next.0).then_some(()),
+        _ => None,
+    });
+}
+
+/// Elects a master that has so many clients.
+fn elects_with(clients: usize) {
+    let (server, prefix) = (Server::start(), own_prefix());
+    let stand = |address: &str| {
+        let redis = open(patient().url(&server.url()).prefix(&prefix));
+        let _entered = runtime().enter();
+        let candidacy = redis.mastership("quota", address).longest_lease(Duration::ZERO);
+        candidacy.stand().expect("a candidate")
+    };
+    let led = |elected: &Elected| match &*elected.roles().borrow() {
+        Role::Master { fence, known, .. } => {
+            Some((*fence, known.as_ref().map(|known| known.len())))
+        }
+        Role::Other { .. } => None,
+    };
+    let one = stand("http://one");
+    let (first, _) = until("a master", || led(&one));
+    let rows = server.cli(["KEYS", &format!("{prefix}*clients")]).list();
+    let row = rows.into_iter().next().expect("a row").text();
+    let fill =
+        "for i = ARGV[1], ARGV[2] do redis.call('SADD', KEYS[1], '\\2\\0\\0\\0dbclient-' .. i) end";
+    for from in (0..clients).step_by(20_000) {
+        let to = (from + 20_000).min(clients) - 1;
+        server.cli(["EVAL", fill, "1", &row, &from.to_string(), &to.to_string()]);
+    }
+    let two = stand("http://two");
+    let is_other = || matches!(&*two.roles().borrow(), Role::Other { master: Some(_) });
+    until("another master", || is_other().then_some(()));
+    server.cli(["CONFIG", "RESETSTAT"]);
+    drop(one);
+    let begun = Instant::now();
+    let (second, known) = until("a new master", || led(&two));
+    let elapsed = begun.elapsed();
+    assert_eq!((second, known), (first + 1, Some(clients)), "elected once, and knows them all");
+    let stats = server.cli(["INFO", "commandstats"]).text();
+    let number = |name: &str| {
+        let line = stats.lines().find(|line| line.starts_with("cmdstat_evalsha:"))?;
+        let (_, rest) = line.split_once(&format!("{name}="))?;
+        rest.split(',').next()?.parse::<f64>().ok()
+    };
+    let (calls, micros) = (number("calls").expect("calls"), number("usec").expect("a time"));
+    println!("{clients} clients: {elapsed:?}, {calls} calls of {} us", micros / calls);
+    assert!(calls >= clients as f64 / 2_000.0, "{calls} calls");
+    assert!(micros / calls < 10_000.0, "{calls} calls in {micros} us");
+}
+
+#[test]
+fn a_master_of_many_clients_is_elected_once_and_reads_their_list_page_by_page() {
+    for clients in [1, 1_000, 115_000, 1_000_000] {
+        elects_with(clients);
+    }
+}
+
+#[test]
+fn clients_that_come_at_once_are_written_down_a_part_at_a_time() {
+    let election = Election::new();
+    let one = election.stand("http://one");
+    election.until_master(&one);
+    let names: Vec<_> = (0..1_700).map(|name| name.to_string()).collect();
+    let mut changes: Vec<_> = names.iter().map(|name| joined(name)).collect();
+    // The last word about each counts, in whichever part it is.
+    changes.extend(names.iter().skip(1).map(|name| left(name)));
+    assert_eq!(record(&one, changes), Ok(()));
+    let two = election.stand("http://two");
+    election.until_other(&two, "http://one");
+    drop(one);
+    let (_, known) = election.until_master(&two);
+    assert_eq!(known, Some(vec![Known { resource: "db".into(), client: "0".into() }]));
 }

@@ -95,7 +95,7 @@ fn a_user_with_the_documented_rights_can_do_everything() {
 #[test]
 fn a_user_with_the_documented_rights_stands_for_a_mastership() {
     let server = Server::start();
-    let_in(&server, &["+sadd", "+srem", "+smembers"]);
+    let_in(&server, &["+sadd", "+srem", "+sscan"]);
     let url = format!("redis://limiter:secret@{}/", server.address());
     let redis = open(patient().url(&url));
     let elected = {

@@ -14,99 +14,163 @@ use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
 use crate::runtime::before;
 use crate::script::Call;
-use crate::script::master::{Candidate, Election, Say, is_written};
+use crate::script::master::{Candidate, Election, Heard, LIST_END, Page, Say, is_written};
 
 /// Calls in the time of a lease. Two of four may be lost.
 const CALLS: u32 = 4;
 
+/// Changes of the list of clients in one call, which take the server about a millisecond.
+const CHANGES: usize = 500;
+
 /// The clock of the server may be faster than that of this process by a twentieth.
 const SKEW: u32 = 20;
 
-/// Runs until `held` is dropped or the store is, and then resigns.
+/// Runs until `held` is dropped, and then resigns.
 pub(crate) async fn run(
-    store: Weak<Shared>,
+    shared: Arc<Shared>,
     candidate: Arc<Candidate>,
     roles: watch::Sender<Role>,
     held: Weak<()>,
 ) {
     let lease = Duration::from_micros(candidate.lease);
-    let mut fence = 0;
+    let mut heard = Heard::default();
     loop {
-        let Some(shared) = store.upgrade() else { return };
         if held.strong_count() == 0 {
-            let resigning = say(&shared, &candidate, fence, &Say::Resign);
+            let resigning = say(&shared, &candidate, heard, &Say::Resign);
             let _ = before(shared.runtime.sleep(lease), resigning).await;
             return;
         }
-        // From before the call: the server counts from when it comes.
-        let until = Instant::now() + (lease - lease / SKEW);
         let next = shared.runtime.sleep(lease / CALLS);
-        let campaign = say(&shared, &candidate, fence, &Say::Campaign);
-        let answer = before(shared.runtime.sleep(lease / CALLS), campaign).await;
-        let answer = answer.and_then(Result::ok);
         let mut soonest = lease / CALLS;
+        let sent = Instant::now();
+        let answer = ask(&shared, &candidate, heard, &Say::Campaign).await;
         match answer.and_then(|answer| Election::parse(&answer).ok()) {
-            Some(Election::Begins { fence: own, clients }) => {
-                fence = own;
-                begin(&roles, own, until, clients);
+            Some(Election::Begins { heard: own, left, is_known }) => {
+                let mut reign = Reign { heard: own, until: end(sent, left) };
+                let clients = match is_known {
+                    true => reign.clients(&shared, &candidate, &held).await.map(Some),
+                    false => Some(None),
+                };
+                heard = reign.heard;
+                match clients {
+                    Some(known) => {
+                        roles.send_replace(master(reign, known.map(Arc::from)));
+                    }
+                    None => become_other(&roles, None),
+                }
             }
-            Some(Election::Stays { fence: own }) => stay(&roles, own, until),
-            Some(Election::Other { fence: seen, left, address }) => {
-                fence = fence.max(seen);
+            Some(Election::Stays { heard: own, left }) => {
+                heard = own;
+                stay(&roles, Reign { heard, until: end(sent, left) });
+            }
+            Some(Election::Other { heard: Heard { fence, ends }, left, address }) => {
+                heard = Heard { fence: fence.max(heard.fence), ends };
                 soonest = soonest.min(Duration::from_micros(left));
-                let other = (address != candidate.address).then(|| address.into());
-                become_other(&roles, other);
+                let is_other = address != candidate.address && left > 0;
+                become_other(&roles, is_other.then(|| address.into()));
             }
             None => lapse(&roles),
         }
-        let sooner = shared.runtime.sleep(soonest);
-        drop(shared);
-        before(sooner, next).await;
+        before(shared.runtime.sleep(soonest), next).await;
     }
 }
 
-/// Writes down that clients have come or gone.
+/// A mastership, as far as it was heard of.
+#[derive(Debug, Clone, Copy)]
+struct Reign {
+    heard: Heard,
+    until: Instant,
+}
+
+impl Reign {
+    /// The clients of earlier masters, page by page, so that no call keeps the server from others for long. Each page
+    /// prolongs the mastership. `None` if it has ended.
+    async fn clients(
+        &mut self,
+        shared: &Arc<Shared>,
+        candidate: &Candidate,
+        held: &Weak<()>,
+    ) -> Option<Vec<Known>> {
+        let (mut known, mut cursor) = (Vec::new(), LIST_END.to_vec());
+        while held.strong_count() > 0 && Instant::now() < self.until {
+            let sent = Instant::now();
+            let answer = ask(shared, candidate, self.heard, &Say::List(&cursor)).await;
+            // Without an answer, the same page is asked for again.
+            let Some(page) = answer.and_then(|answer| Page::parse(&answer).ok()) else { continue };
+            let Page { ends, left, cursor: next, clients } = page?;
+            (self.heard.ends, self.until) = (ends, end(sent, left));
+            known.extend(clients.iter().filter_map(|text| read(text)));
+            if next == LIST_END {
+                return Some(known);
+            }
+            cursor = next;
+        }
+        None
+    }
+}
+
+/// When a mastership ends that lasts for `left` microseconds. From before the call: the server counts from when it comes.
+fn end(sent: Instant, left: u64) -> Instant {
+    let left = Duration::from_micros(left);
+    sent + (left - left / SKEW)
+}
+
+/// Writes down that clients have come or gone, a part at a time: the server does nothing else meanwhile.
 pub(crate) async fn record(
     shared: &Arc<Shared>,
     candidate: &Candidate,
     fence: u32,
     changes: &[(bool, Vec<u8>)],
 ) -> Result<bool, Failure> {
-    let answer = say(shared, candidate, fence.into(), &Say::Record(changes)).await?;
-    is_written(&answer)
-        .map_err(|malformed| Failure::because(FailureKind::Protocol, malformed.to_string()))
+    let heard = Heard { fence: fence.into(), ..Heard::default() };
+    for changes in changes.chunks(CHANGES) {
+        let answer = say(shared, candidate, heard, &Say::Record(changes)).await?;
+        let is_written = is_written(&answer)
+            .map_err(|malformed| Failure::because(FailureKind::Protocol, malformed.to_string()))?;
+        if !is_written {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The answer, if it comes before the next call is due.
+async fn ask(
+    shared: &Arc<Shared>,
+    candidate: &Candidate,
+    heard: Heard,
+    saying: &Say<'_>,
+) -> Option<Vec<u8>> {
+    let patience = shared.runtime.sleep(Duration::from_micros(candidate.lease) / CALLS);
+    before(patience, say(shared, candidate, heard, saying)).await.and_then(Result::ok)
 }
 
 async fn say(
     shared: &Arc<Shared>,
     candidate: &Candidate,
-    fence: u64,
+    heard: Heard,
     say: &Say<'_>,
 ) -> Result<Vec<u8>, Failure> {
     let now = shared.runtime.clock.as_manual().map(sluicegate_core::ManualClock::now);
     let slot = shared.route.slot(&candidate.keys[0]);
-    let request = Request::new(shared, slot, Call::candidate(candidate, now, fence, say));
+    let request = Request::new(shared, slot, Call::candidate(candidate, now, heard, say));
     delivery::send(shared, &request).await
 }
 
-fn begin(roles: &watch::Sender<Role>, fence: u64, until: Instant, clients: Option<Vec<Vec<u8>>>) {
-    let known = clients.map(|clients| clients.iter().filter_map(|text| read(text)).collect());
-    roles.send_replace(master(fence, until, known));
-}
-
-fn stay(roles: &watch::Sender<Role>, own: u64, until: Instant) {
+fn stay(roles: &watch::Sender<Role>, reign: Reign) {
     roles.send_modify(|role| {
         let known = match role {
             Role::Master { known, .. } => known.take(),
             Role::Other { .. } => None,
         };
-        *role = master(own, until, known);
+        *role = master(reign, known);
     });
 }
 
 /// Fences count masters, and there are not four thousand million of them.
-fn master(fence: u64, until: Instant, known: Option<Arc<[Known]>>) -> Role {
-    Role::Master { fence: u32::try_from(fence).unwrap_or(u32::MAX), until: Some(until), known }
+fn master(Reign { heard, until }: Reign, known: Option<Arc<[Known]>>) -> Role {
+    let fence = u32::try_from(heard.fence).unwrap_or(u32::MAX);
+    Role::Master { fence, until: Some(until), known }
 }
 
 fn become_other(roles: &watch::Sender<Role>, master: Option<Box<str>>) {

@@ -3,8 +3,11 @@
 -- The row has five doubles and a text: the number of the master, until when it is the master, its fence, how long its lease
 -- is, from when on the list of clients is whole, and its address. The second key is a set of clients. Neither expires: no
 -- fence may be used twice.
-local now, what, id, length, fence, longest = struct.unpack('<dddddd', ARGV[1])
-local rest = string.sub(ARGV[1], 49)
+--
+-- A candidate says which end of the mastership it was told last. Only with the end that is in the row is it elected, and
+-- is its mastership prolonged: one whose questions arrive and that hears no answers must not keep the others from leading.
+local now, what, id, length, fence, longest, heard = struct.unpack('<ddddddd', ARGV[1])
+local rest = string.sub(ARGV[1], 57)
 local pack, unpack, sub = struct.pack, struct.unpack, string.sub
 if now < 0 then
   local time = redis.call('TIME')
@@ -50,31 +53,35 @@ if what == 2 then
 end
 
 if is_master then
-  write(master, now + length, last, length, address)
-  return pack('<dd', 1, last)
+  if heard == ends then
+    ends = now + length
+    write(master, ends, last, length, address)
+  end
+  if what == 0 then return pack('<dddd', 1, last, ends, ends - now) end
 end
-if now < ends and master ~= id then
-  return pack('<ddd', 0, last, ends - now) .. address
+
+-- A page of the clients, for the master alone.
+if what == 3 then
+  if not is_master then return pack('<d', 0) end
+  local page = redis.call('SSCAN', KEYS[2], rest, 'COUNT', 1000)
+  local entries = {}
+  for i = 1, #page[2] do entries[i] = pack('<d', #page[2][i]) .. page[2][i] end
+  return pack('<dddd', 1, ends, ends - now, #page[1]) .. page[1] .. table.concat(entries)
+end
+
+if heard ~= ends or now < ends and master ~= id then
+  local left = ends - now
+  if left < 0 then left = 0 end
+  return pack('<dddd', 0, last, ends, left) .. address
 end
 -- A fence larger than all that anybody remembers, also where the server has lost the row.
 if fence > last then last = fence end
 last = last + 1
 -- The list has an empty entry from its beginning: without it, the server has lost the list, or a part of it. A list that was
--- begun anew lacks clients of earlier masters until the last of their leases has ended.
-local clients = redis.call('SMEMBERS', KEYS[2])
-local entries, known = {}, false
-for i = 1, #clients do
-  if clients[i] == '' then known = true
-  else entries[#entries + 1] = pack('<d', #clients[i]) .. clients[i] end
-end
-known = known and row
-if not known then
-  redis.call('DEL', KEYS[2])
-  redis.call('SADD', KEYS[2], '')
-  whole = now + longest
-elseif whole > now + longest then
-  whole = now + longest
-end
-write(id, now + length, last, length, rest)
-if not known or now < whole then return pack('<ddd', 2, last, 0) end
-return pack('<ddd', 2, last, 1) .. table.concat(entries)
+-- begun anew lacks clients of earlier masters until the last of their leases has ended. What is left of the old list stays:
+-- the next master waits for those clients in vain once, and then forgets them.
+local is_lost = redis.call('SADD', KEYS[2], '') == 1 or not row
+if is_lost or whole > now + longest then whole = now + longest end
+ends = now + length
+write(id, ends, last, length, rest)
+return pack('<ddddd', 2, last, ends, length, (is_lost or now < whole) and 0 or 1)

@@ -29,28 +29,43 @@ pub(crate) enum Say<'a> {
     Record(&'a [(bool, Vec<u8>)]),
     /// It does not want to be the master any more.
     Resign,
+    /// It wants the clients from this cursor on.
+    List(&'a [u8]),
+}
+
+/// Where a list of clients begins and ends.
+pub(crate) const LIST_END: &[u8] = b"0";
+
+/// What a candidate was told last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Its own fence if it is the master, otherwise the largest that it has seen.
+    pub(crate) fence: u64,
+    /// The end of the present mastership, by the server's clock; 0 if there was none yet.
+    pub(crate) ends: u64,
 }
 
 impl Call<'_> {
-    /// Says that, at `now` in tests. `fence` is the candidate's own if it is the master, otherwise the largest that it has
-    /// seen.
+    /// Says that, at `now` in tests.
     pub(crate) fn candidate(
         candidate: &Candidate,
         now: Option<u64>,
-        fence: u64,
+        heard: Heard,
         say: &Say<'_>,
     ) -> Self {
-        let mut packed = Packed::new(6);
+        let mut packed = Packed::new(7);
         let what = match say {
             Say::Campaign => 0,
             Say::Record(_) => 1,
             Say::Resign => 2,
+            Say::List(_) => 3,
         };
         packed.now(now).code(what).numbers([
             candidate.number,
             candidate.lease,
-            fence,
+            heard.fence,
             candidate.longest,
+            heard.ends,
         ]);
         match say {
             Say::Campaign => packed.bytes(candidate.address.as_bytes()),
@@ -59,43 +74,70 @@ impl Call<'_> {
                     packed.code(u8::from(*joins)).number(client.len() as u64).bytes(client);
                 }
             }
+            Say::List(cursor) => packed.bytes(cursor),
             Say::Resign => {}
         }
         Self { script: &MASTER, rows: &[], more_keys: candidate.keys.to_vec(), args: packed.0 }
     }
 }
 
-/// The result of a campaign.
+/// The result of a campaign. `left` is how long the present mastership lasts, in microseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Election {
-    /// Another is the master, for so many microseconds.
-    Other { fence: u64, left: u64, address: String },
+    /// Another is the master, or was; or the candidate has not heard how the last mastership ends.
+    Other { heard: Heard, left: u64, address: String },
     /// The candidate still is the master.
-    Stays { fence: u64 },
-    /// The candidate is the master from now on. `None` if nobody knows which clients there were.
-    Begins { fence: u64, clients: Option<Vec<Vec<u8>>> },
+    Stays { heard: Heard, left: u64 },
+    /// The candidate is the master from now on. Its clients are to be listed, if anybody knows them all.
+    Begins { heard: Heard, left: u64, is_known: bool },
 }
 
 impl Election {
     pub(crate) fn parse(reply: &[u8]) -> Result<Self, Malformed> {
         let mut bytes = Bytes(reply);
-        let (what, fence) = (bytes.integer()?, bytes.integer()?);
+        let (what, fence, ends) = (bytes.integer()?, bytes.integer()?, bytes.integer()?);
+        let (heard, left) = (Heard { fence, ends }, bytes.integer()?);
+        if what == 0 {
+            let address = String::from_utf8_lossy(bytes.0).into_owned();
+            return Ok(Self::Other { heard, left, address });
+        }
         if what == 1 {
             bytes.end()?;
-            return Ok(Self::Stays { fence });
-        }
-        if what == 0 {
-            let left = bytes.integer()?;
-            let address = String::from_utf8_lossy(bytes.0).into_owned();
-            return Ok(Self::Other { fence, left, address });
+            return Ok(Self::Stays { heard, left });
         }
         let is_known = bytes.integer()? == 1;
+        bytes.end()?;
+        Ok(Self::Begins { heard, left, is_known })
+    }
+}
+
+/// A part of the list of clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// The end of the mastership, by the server's clock, and how long it lasts, in microseconds.
+    pub(crate) ends: u64,
+    pub(crate) left: u64,
+    /// Where the next page begins.
+    pub(crate) cursor: Vec<u8>,
+    /// A client may be in several pages.
+    pub(crate) clients: Vec<Vec<u8>>,
+}
+
+impl Page {
+    /// `None` if the candidate is not the master.
+    pub(crate) fn parse(reply: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut bytes = Bytes(reply);
+        if bytes.integer()? == 0 {
+            return Ok(None);
+        }
+        let (ends, left, size) = (bytes.integer()?, bytes.integer()?, bytes.integer()?);
+        let cursor = bytes.text(size)?.to_vec();
         let mut clients = Vec::new();
         while bytes.end().is_err() {
             let size = bytes.integer()?;
             clients.push(bytes.text(size)?.to_vec());
         }
-        Ok(Self::Begins { fence, clients: is_known.then_some(clients) })
+        Ok(Some(Self { ends, left, cursor, clients }))
     }
 }
 
