@@ -71,11 +71,15 @@ impl Inner {
     /// Gives unspent tokens back to the server.
     pub(super) fn give_back(&self, debit: &Debit, tokens: &LeasedTokens) {
         if tokens.unspent > 0 {
-            let debit = with_cost(debit, tokens.taken);
-            let spent = tokens.taken - tokens.unspent;
-            self.redis.settle(&debit, &tokens.receipt(), spent);
-            self.table.lock(&debit).totals.given_back += tokens.unspent;
+            self.settle_unspent(debit, tokens);
+            self.table.lock(debit).totals.given_back += tokens.unspent;
         }
+    }
+
+    /// Like [`give_back`](Self::give_back), without counting.
+    pub(super) fn settle_unspent(&self, debit: &Debit, tokens: &LeasedTokens) {
+        let debit = with_cost(debit, tokens.taken);
+        self.redis.settle(&debit, &tokens.receipt(), tokens.taken - tokens.unspent);
     }
 
     /// Gives back the unspent tokens of a shard, and returns of how many leases.

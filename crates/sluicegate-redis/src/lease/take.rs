@@ -35,14 +35,11 @@ impl Inner {
     pub(super) fn take(self: &Arc<Self>, charge: &Charge) -> Answer<LeasedFuture> {
         let Some((debit, validity)) = self.leasable(charge) else { return self.pass_on(charge) };
         let (at, mut shard) = (self.moment(), self.table.lock(debit));
-        let others = shard.hand_over_others(debit, at);
-        if !others.is_empty() {
-            // They reach the server before the lease does, so the new numbers do not take them over as spent.
-            drop(shard);
-            others.iter().for_each(|(debit, tokens)| self.give_back(debit, tokens));
-            shard = self.table.lock(debit);
-            // Another thread may have asked before they were given back.
-            shard.forget_refusals(debit);
+        for (debit, tokens) in shard.hand_over_others(debit, at) {
+            // Under the lock, so that it reaches the server before the lease of any thread, and the new numbers do not take
+            // it over as spent.
+            self.settle_unspent(&debit, &tokens);
+            shard.totals.given_back += tokens.unspent;
         }
         let found = shard.find_or_make(debit, validity, &self.batch, at);
         let Some((share, totals)) = found else {

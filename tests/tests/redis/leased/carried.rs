@@ -1,5 +1,9 @@
 //! Limits whose numbers change: those of policy files.
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use super::*;
 
 fn plan(text: &str) -> Limit {
@@ -42,6 +46,48 @@ fn a_lease_ends_when_the_numbers_change() {
         assert_eq!(left(&redis, before, "alice"), 0);
         let counts = store.counts();
         assert_eq!((counts.spent, counts.passed_on), (100, 0), "{counts:?}");
+    }
+}
+
+/// Whichever thread comes first with the new numbers, the tokens of the old ones are back before any of them asks.
+#[test]
+fn threads_that_change_over_at_once_get_all_that_the_old_numbers_left() {
+    const THREADS: usize = 10;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let _over = Over(&is_over);
+        for [before, after] in numbers().into_iter().cycle().take(200) {
+            let (store, _) = pair(shared(), 50..=50);
+            assert_eq!(admitted(&store, &charge(before), 1, 20), 20);
+            assert_eq!(store.redis().counts().decisions, 1, "no lease is under way");
+            let barrier = Barrier::new(THREADS);
+            let by_after = thread::scope(|scope| {
+                let change_over = || {
+                    barrier.wait();
+                    answer(store.take(&charge(after))).expect("the store answers").is_admitted()
+                };
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(change_over)).collect();
+                let admitted = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+                admitted.filter(|admitted| *admitted).count()
+            });
+            assert_eq!(by_after, 10, "{after}: {:?}", store.counts());
+        }
+    });
+}
+
+/// Ends the busy loops, also where the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -305,6 +305,7 @@ impl Share {
     /// leaves over is given back when it arrives, unless these numbers decide again by then.
     pub(super) fn leave(&mut self) -> impl Iterator<Item = LeasedTokens> + use<> {
         self.is_left = true;
+        self.forget_refusal();
         self.hand_over()
     }
 
