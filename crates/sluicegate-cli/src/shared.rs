@@ -22,6 +22,16 @@ pub(crate) struct StoreOptions {
     #[arg(long, value_name = "TOKENS", requires = "redis", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1000", value_parser = clap::value_parser!(u64).range(2..=4_294_967_296))]
     pub(crate) redis_lease: Option<u64>,
+    /// Names the rows in Redis by digests of the keys under this secret, of at least 16 bytes, the same for all servers. Then
+    /// keys cannot be read in Redis, and no client can choose keys of one slot of a cluster.
+    #[arg(
+        long,
+        value_name = "SECRET",
+        requires = "redis",
+        env = "SLUICEGATE_REDIS_KEY_SECRET",
+        hide_env_values = true
+    )]
+    pub(crate) redis_key_secret: Option<String>,
     /// How many keys the memory has room for.
     #[arg(long, value_name = "NUMBER", default_value = "131072", conflicts_with = "redis")]
     pub(crate) keys: usize,

@@ -14,6 +14,9 @@ use crate::shared::StoreOptions;
 /// How long the process waits at its end for what is on its way to Redis.
 const FLUSH: Duration = Duration::from_secs(2);
 
+/// The shortest secret of keys in bytes: it cannot be guessed.
+const MIN_SECRET: usize = 16;
+
 /// The store of the options.
 pub(crate) enum Counting {
     Memory(Memory),
@@ -33,8 +36,16 @@ impl Counting {
             return Ok(Self::Memory(Memory::with_capacity(options.keys)));
         };
         // The server need not be there yet.
-        let redis = Redis::builder().url(url).deadline(deadline).client_name("sluicegate").build();
-        let redis = redis.map_err(|error| format!("--redis: {error}"))?;
+        let mut redis = Redis::builder().url(url).deadline(deadline).client_name("sluicegate");
+        if let Some(secret) = &options.redis_key_secret {
+            // A secret that is mounted as a file often ends with a line break, and one that is typed does not.
+            let secret = secret.trim_end_matches(['\r', '\n']);
+            if secret.len() < MIN_SECRET {
+                return Err("--redis-key-secret: expected at least 16 bytes".into());
+            }
+            redis = redis.digest_keys(secret);
+        }
+        let redis = redis.build().map_err(|error| format!("--redis: {error}"))?;
         Ok(match options.redis_lease {
             Some(tokens) => Self::Leased(Leased::new(redis, 1..=tokens)),
             None => Self::Redis(redis),

@@ -163,6 +163,8 @@ fn what_is_wrong_with_the_options_is_said_before_anything_is_served() {
         (&["--keys", "0"], "at least 1"),
         (&["--redis", "http://x"], "--redis"),
         (&["--redis-lease"], "--redis"),
+        (&["--redis-key-secret", "of sixteen bytes and more"], "--redis"),
+        (&["--redis-key-secret", "fifteen bytes..\n", "--redis", "redis://x"], "at least 16 bytes"),
         (&["--redis-lease=1", "--redis", "redis://x"], "--redis-lease"),
         (&["--log-level", "info,x=loud"], "--log-level"),
         (&["--grpc", "here"], "`off`"),

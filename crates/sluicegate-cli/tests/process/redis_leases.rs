@@ -98,3 +98,32 @@ async fn a_new_limit_counts_what_was_spent_from_leases_of_the_old_one() {
     server.says("files read again");
     assert_eq!(admitted(&mut client, 400).await, 100);
 }
+
+/// A client of a cluster that knows the names of rows can compute keys of one slot.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_secret_the_rows_in_redis_are_named_by_digests_that_all_servers_share() {
+    let redis = servers::Server::start();
+    let names = || {
+        let rows = redis.cli(["KEYS", "*"]).list();
+        rows.into_iter().map(servers::Reply::text).collect::<Vec<_>>()
+    };
+    let secret = "--redis-key-secret=of sixteen bytes and more";
+    let plain = started(&redis, &[]);
+    let mut client = [Client::grpc(plain.grpc).await];
+    assert_eq!(admitted(&mut client, 1).await, 1);
+    let legible = names();
+    assert!(legible.len() == 1 && legible[0].contains("user"), "{legible:?}");
+    let mut spent = 0;
+    for more in [
+        &[secret][..],
+        &[secret, "--redis-lease=2"],
+        &["--redis-key-secret=of sixteen bytes and more\n"],
+    ] {
+        let server = started(&redis, more);
+        let mut client = [Client::grpc(server.grpc).await];
+        spent += admitted(&mut client, 3).await;
+        let hidden: Vec<_> = names().into_iter().filter(|name| !legible.contains(name)).collect();
+        assert!(hidden.len() == 1 && !hidden[0].contains("user"), "{hidden:?}");
+    }
+    assert_eq!(spent, 9);
+}
