@@ -64,7 +64,14 @@ pub(super) struct Rate {
     debt: i128,
     /// The time at which `debt` was computed.
     at: u64,
+    /// How much time was lost so far, in microseconds: nothing was started that it could have drained.
+    lost: u64,
+    /// Up to here, lost time has paid for costs that were not predicted.
+    paid: u64,
 }
+
+/// Less lost time than this is not noted, in microseconds: there is a division in it, and most requests come sooner.
+const NOTED: u64 = 1_000;
 
 impl Rate {
     pub(super) fn new(amount: u64, period: Duration) -> Result<Self, ConfigError> {
@@ -75,7 +82,7 @@ impl Rate {
         if !(1..=LONGEST).contains(&micros) {
             return Err(ConfigError::Period(period));
         }
-        Ok(Self { amount, period: micros, debt: 0, at: 0 })
+        Ok(Self { amount, period: micros, debt: 0, at: 0, lost: 0, paid: 0 })
     }
 
     /// What drains in each period.
@@ -101,6 +108,15 @@ impl Rate {
         let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };
         let drained = self.debt.saturating_sub(self.drained(elapsed));
         self.debt = drained.max(least.min(self.debt));
+        if self.debt.saturating_sub(drained) >= self.drained(NOTED) {
+            let lost = self.debt.saturating_sub(drained) / i128::from(self.amount);
+            self.lost = self.lost.saturating_add(u64::try_from(lost).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// How much time was lost so far, for [`settle`](Self::settle).
+    pub(super) const fn lost(&self) -> u64 {
+        self.lost
     }
 
     fn drained_in(&self, time: u64) -> u64 {
@@ -134,11 +150,18 @@ impl Rate {
         self.debt = self.debt.saturating_add(self.weighed(cost));
     }
 
-    /// A request that was started with the cost `predicted` has cost `actual`. The excess over the prediction is owed
-    /// up to [`MOST_OWED`].
-    pub(super) fn settle(&mut self, predicted: u64, actual: u64, has_waiting: bool) {
+    /// A request that was started with the cost `predicted` has cost `actual`. When it was started, this much time was
+    /// `lost`. The excess over the prediction is owed up to [`MOST_OWED`], except for what the time that was lost while
+    /// the request ran could have drained: a handler that keeps the only thread busy keeps others from being started.
+    pub(super) fn settle(&mut self, predicted: u64, actual: u64, lost: u64, has_waiting: bool) {
         let most = self.debt.max(self.drained(MOST_OWED));
-        let change = self.weighed(actual) - self.weighed(predicted);
+        let mut change = self.weighed(actual) - self.weighed(predicted);
+        let since = self.paid.max(lost);
+        if change > 0 && self.lost > since {
+            let paid = change.min(self.drained(self.lost - since));
+            self.paid = since + self.time(paid);
+            change -= paid;
+        }
         self.debt = self.debt.saturating_add(change).min(most);
         if !has_waiting {
             self.debt = self.debt.max(0);
@@ -196,5 +219,42 @@ mod tests {
             (0..10).take_while(|_| rate.is_free().then(|| rate.start(1)).is_some()).count(),
             4
         );
+    }
+
+    /// A thread is busy for 20 ms with a request that was expected to take 1 ms, and nothing else is started meanwhile.
+    #[test]
+    fn a_cost_that_was_not_predicted_is_paid_by_the_time_that_it_took_from_others() {
+        for has_waiting in [false, true] {
+            let mut rate = Rate::new(800_000, Duration::from_secs(1)).unwrap();
+            rate.start(1_000);
+            let lost = rate.lost();
+            rate.advance(20_000, has_waiting);
+            rate.settle(1_000, 20_000, lost, has_waiting);
+            // What is left to be drained of 20 ms, at 0.8 of a second in each second.
+            assert_eq!(rate.wait(0), 5_000);
+        }
+    }
+
+    #[test]
+    fn lost_time_pays_once_and_only_for_requests_that_ran_meanwhile() {
+        let rate = || Rate::new(1_000_000, Duration::from_secs(1)).unwrap();
+        let mut idle = rate();
+        idle.advance(60_000_000, false);
+        idle.start(1);
+        idle.settle(1, 50_001, idle.lost(), false);
+        assert_eq!(idle.wait(0), 50_001, "it began when that time was over");
+        let mut two = rate();
+        let lost = two.lost();
+        (0..2).for_each(|_| two.start(1_000));
+        two.advance(20_000, false);
+        (0..2).for_each(|_| two.settle(1_000, 20_000, lost, false));
+        assert_eq!(two.wait(0), 20_000, "two threads were busy, at the rate of one");
+        let mut rate = rate();
+        rate.settle(0, 50_000, 0, false);
+        rate.start(1_000);
+        let lost = rate.lost();
+        rate.advance(20_000, true);
+        rate.settle(1_000, 20_000, lost, true);
+        assert_eq!(rate.wait(0), 50_000, "what was owed took that time");
     }
 }

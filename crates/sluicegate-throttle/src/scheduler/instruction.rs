@@ -94,6 +94,8 @@ pub struct Running {
     pub(super) cost: u64,
     pub(super) started: u64,
     pub(super) waited: u64,
+    /// How much time a rate had lost when it was started, in microseconds.
+    pub(super) lost: u64,
     /// How many requests ran when it was started, itself included.
     pub(super) in_flight: usize,
     /// Whether it was started although it was expected to take too long for its client.
@@ -112,6 +114,7 @@ impl Running {
             cost: offer.cost,
             started: now,
             waited: now.saturating_sub(since),
+            lost: 0,
             in_flight: 0,
             is_tried,
             key: offer.key,

@@ -159,7 +159,7 @@ impl Scheduler {
         let has_waiting = self.len > 0;
         if let Capacity::Rate(rate) = &mut self.capacity {
             rate.advance(now, has_waiting);
-            rate.settle(running.cost, cost, has_waiting);
+            rate.settle(running.cost, cost, running.lost, has_waiting);
         }
         let time = now.saturating_sub(running.started);
         self.run_times.learn(&running, time, cost, outcome);
@@ -292,12 +292,13 @@ impl Scheduler {
         }
     }
 
-    fn start(&mut self, running: Running) -> Running {
+    fn start(&mut self, mut running: Running) -> Running {
         self.counts[running.class.rank()].started += 1;
         self.running += 1;
         self.partitions.start(usize::from(running.partition));
         if let Capacity::Rate(rate) = &mut self.capacity {
             rate.start(running.cost);
+            running.lost = rate.lost();
         }
         Running { in_flight: self.running, ..running }
     }

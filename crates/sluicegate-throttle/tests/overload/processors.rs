@@ -43,3 +43,19 @@ fn its_most_critical_requests_are_answered_at_three_times_the_load() {
     let in_time = report.in_time() as u64;
     assert!(in_time * 100 >= capacity * 95, "{in_time} of {capacity}");
 }
+
+/// One of twenty requests takes a hundred times as long as the others, and keeps the only thread busy meanwhile.
+#[test]
+fn a_few_dear_requests_among_cheap_ones_cost_no_more_than_they_take() {
+    let clock = ManualClock::new();
+    let throttle = throttle(&clock);
+    let load = Load { patience: Duration::from_secs(1), ..Load::new(1_600) };
+    let report = run(&clock, &throttle, load, |_, number| match number.wrapping_mul(37) % 20 {
+        0 => Work::Compute(Duration::from_millis(20)),
+        _ => Work::Compute(Duration::from_micros(200)),
+    });
+    // 1.19 ms on average, of 0.8 of a second in each second.
+    let capacity = 672 * load.time.as_secs();
+    let in_time = report.in_time() as u64;
+    assert!(in_time * 100 >= capacity * 95, "{in_time} of {capacity}");
+}
