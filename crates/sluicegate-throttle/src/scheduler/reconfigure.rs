@@ -1,7 +1,5 @@
-use std::time::Duration;
-
 use super::builder::Plan;
-use super::capacity::{Capacity, Concurrency, Rate};
+use super::capacity::{Capacity, Concurrency};
 use super::shares::Shares;
 use super::{Instruction, Scheduler, SchedulerBuilder};
 use crate::error::ConfigError;
@@ -62,9 +60,11 @@ impl Scheduler {
     /// Changes the rate to this cost in each second. Requests that can start now are started.
     #[cfg(feature = "_layer")]
     pub(crate) fn change_rate(&mut self, now: u64, cost: u64, out: &mut Vec<Instruction>) {
+        use super::capacity::Rate;
+
         let has_waiting = self.len > 0;
         if let Capacity::Rate(rate) = &mut self.capacity {
-            if let Ok(new) = Rate::new(cost.max(1), Duration::from_secs(1)) {
+            if let Ok(new) = Rate::new(cost.max(1), std::time::Duration::from_secs(1)) {
                 rate.advance(now, has_waiting);
                 rate.change(&new);
                 self.resize();
