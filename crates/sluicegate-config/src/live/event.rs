@@ -33,16 +33,17 @@ impl fmt::Display for Event {
     }
 }
 
+/// `is_end` says that policies are in force again after a file that was refused or missing. The end has the level of
+/// the beginning.
 #[cfg_attr(
     not(feature = "tracing"),
     expect(unused_variables, reason = "without the feature nobody is told")
 )]
-pub(super) fn report(event: &Event) {
+pub(super) fn report(event: &Event, is_end: bool) {
     #[cfg(feature = "tracing")]
     match event {
-        Event::Reloaded(_) => tracing::info!("{event}"),
-        Event::Refused(_) => tracing::error!("{event}"),
-        Event::Missing(_) | Event::Unwatched(_) => tracing::warn!("{event}"),
+        Event::Reloaded(_) if !is_end => tracing::info!("{event}"),
+        _ => tracing::warn!("{event}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The state shared by all clones: the policies in force, and how they are replaced.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, Guard};
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     /// Locked while policies are replaced.
     last: Mutex<Last>,
     listeners: RwLock<Vec<Listener>>,
+    /// Whether the last file was not put in force.
+    is_stale: AtomicBool,
     #[cfg(feature = "throttle")]
     throttle: super::throttle::Made,
 }
@@ -57,6 +60,7 @@ impl Shared {
             file,
             last: Mutex::new(last),
             listeners: RwLock::default(),
+            is_stale: AtomicBool::new(false),
             #[cfg(feature = "throttle")]
             throttle: super::throttle::Made::default(),
         }
@@ -89,7 +93,15 @@ impl Shared {
     }
 
     pub(super) fn tell(&self, event: &Event) {
-        report(event);
+        let is_end = match event {
+            Event::Reloaded(_) => self.is_stale.swap(false, Ordering::Relaxed),
+            Event::Refused(_) | Event::Missing(_) => {
+                self.is_stale.store(true, Ordering::Relaxed);
+                false
+            }
+            Event::Unwatched(_) => false,
+        };
+        report(event, is_end);
         // A listener may add a listener.
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner).clone();
         listeners.iter().for_each(|listener| listener(event));

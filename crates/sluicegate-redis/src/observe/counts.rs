@@ -1,6 +1,6 @@
 //! Counts of decisions, failures and everything in the background.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sluicegate_core::clock::Clock;
@@ -91,6 +91,8 @@ pub(crate) struct Counters {
     places_lost: AtomicU64,
     latency: Latency,
     log: LogLimiter,
+    /// Whether a connection was lost, or could not be made, since the last one was made.
+    is_away: AtomicBool,
 }
 
 impl Counters {
@@ -135,14 +137,17 @@ impl Counters {
 
     pub(crate) fn connected(&self, name: &str) {
         add(&self.connections);
-        report::connected(name, self.log.allow(Event::Connected));
+        let again = self.is_away.swap(false, Ordering::Relaxed);
+        report::connected(name, again, self.log.allow(Event::Connected));
     }
 
     pub(crate) fn lost(&self, name: &str, why: &Failure) {
+        self.is_away.store(true, Ordering::Relaxed);
         report::lost(name, why, self.log.allow(Event::Lost));
     }
 
     pub(crate) fn unreachable(&self, name: &str, why: &Failure) {
+        self.is_away.store(true, Ordering::Relaxed);
         report::unreachable(name, why, self.log.allow(Event::Unreachable));
     }
 

@@ -66,11 +66,16 @@ fn what_became_of_each_change_is_told() {
     let reloaded = change(&everybody(20));
     assert!(reloaded.starts_with("INFO policies reloaded: all: 10/minute"), "{reloaded}");
     let refused = change("rules = 7");
-    assert!(refused.starts_with("ERROR policies not reloaded:"), "{refused}");
+    assert!(refused.starts_with("WARN policies not reloaded:"), "{refused}");
     assert!(refused.contains("policies.toml:1:9: "), "{refused}");
     std::fs::remove_file(place.file()).expect("a file");
     let missing = told(|| drop(live.reload())).join("\n");
     assert!(missing.starts_with("WARN policies not reloaded: there is no file "), "{missing}");
+    // The end is told to whom the beginning is told.
+    let reloaded = change(&everybody(30));
+    assert!(reloaded.starts_with("WARN policies reloaded: all: 20/minute"), "{reloaded}");
+    let reloaded = change(&everybody(40));
+    assert!(reloaded.starts_with("INFO policies reloaded: all: 30/minute"), "{reloaded}");
 }
 
 #[test]

@@ -59,11 +59,16 @@ pub(crate) fn failed(kind: FailureKind) {
 /// The number of lines that were suppressed since the last one; `None` if this one is suppressed too.
 type LogLine = Option<u64>;
 
-pub(crate) fn connected(name: &str, line: LogLine) {
+/// The end of an outage has the level of its beginning, so that who is told of one is told of the other.
+pub(crate) fn connected(name: &str, again: bool, line: LogLine) {
     count!("connections_total");
     #[cfg(feature = "tracing")]
-    if let Some(suppressed) = line {
-        tracing::info!(server = name, suppressed, "connected to Redis");
+    match line {
+        Some(suppressed) if again => {
+            tracing::warn!(server = name, suppressed, "connected to Redis again");
+        }
+        Some(suppressed) => tracing::info!(server = name, suppressed, "connected to Redis"),
+        None => {}
     }
 }
 
@@ -101,7 +106,7 @@ pub(crate) fn breaker_closed(name: &str, line: LogLine) {
     metrics::gauge!("sluicegate_redis_breaker_open", "server" => name.to_owned()).set(0);
     #[cfg(feature = "tracing")]
     if let Some(suppressed) = line {
-        tracing::info!(server = name, suppressed, "Redis answers again");
+        tracing::warn!(server = name, suppressed, "Redis answers again");
     }
 }
 
