@@ -126,7 +126,7 @@ impl Standing {
             Allowance::Free if now < self.next && turn != Turn::Probe => {
                 return wait(self.next - now);
             }
-            Allowance::Free => self.next = now.saturating_add(self.pace.gap()),
+            Allowance::Free => self.next = self.pace.sent(now),
             Allowance::Until(when) => return wait(when - now),
             Allowance::Gap(gap) => {
                 let next = now.saturating_add(rules.bounded(self.stretch(gap)));
