@@ -90,7 +90,7 @@ fn what_happens_is_measured_under_the_documented_names() {
         decided(false, Duration::from_millis(250));
         refused_locally();
         failed(FailureKind::OutOfMemory);
-        connected("host:1", Some(0));
+        connected("host:1", false, Some(0));
         breaker_opened("host:1", Duration::from_secs(1), Some(0));
         breaker_closed("host:1", Some(0));
         script_loaded();
