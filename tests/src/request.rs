@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 
 use sluicegate_core::adapter::Charge;
+use sluicegate_core::condition::PathReadings;
 use sluicegate_core::key::{Claims, Key, KeyBuf, Missing, View};
 use sluicegate_core::rule::Rule;
 
@@ -21,6 +22,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The claims in the extensions.
     pub claims: Claims,
+    /// The readings of the path. A request whose path changes needs new ones.
+    pub readings: PathReadings,
 }
 
 impl Default for Request {
@@ -33,6 +36,7 @@ impl Default for Request {
             peer: Some([192, 0, 2, 1].into()),
             headers: Vec::new(),
             claims: Claims::new(),
+            readings: PathReadings::new(),
         }
     }
 }
@@ -98,6 +102,14 @@ impl View for Request {
         &self.path
     }
 
+    fn routed_path(&self) -> &str {
+        &self.path
+    }
+
+    fn path_readings(&self) -> &PathReadings {
+        &self.readings
+    }
+
     fn query(&self) -> Option<&str> {
         self.query.as_deref()
     }
@@ -108,6 +120,10 @@ impl View for Request {
 
     fn route(&self) -> Option<&str> {
         Some(&self.path)
+    }
+
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        Some(self.route() == Some(pattern))
     }
 
     fn peer(&self) -> Option<IpAddr> {
@@ -130,5 +146,9 @@ impl View for Request {
 
     fn route_hint(&self) -> &'static str {
         "there is always a route"
+    }
+
+    fn tokens_hint(&self) -> Option<&'static str> {
+        None
     }
 }

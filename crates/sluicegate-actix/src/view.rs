@@ -91,8 +91,13 @@ impl View for RequestView<'_> {
         self.request.path()
     }
 
-    fn path_readings(&self) -> Option<&PathReadings> {
-        Some(&self.readings)
+    /// Scopes of actix-web leave the path as it is.
+    fn routed_path(&self) -> &str {
+        self.path()
+    }
+
+    fn path_readings(&self) -> &PathReadings {
+        &self.readings
     }
 
     fn query(&self) -> Option<&str> {
@@ -146,5 +151,9 @@ impl View for RequestView<'_> {
     fn route_hint(&self) -> &'static str {
         "the path matches no resource with a pattern: put the limit on the scope or resource, or \
          give what matches none a key with `First((Route, Const(..)))`"
+    }
+
+    fn tokens_hint(&self) -> Option<&'static str> {
+        None
     }
 }

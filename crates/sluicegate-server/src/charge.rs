@@ -59,7 +59,7 @@ pub(crate) fn charge(
     cost: Option<impl Fn(u64) -> u64>,
 ) -> Result<Charge, Missing> {
     let mut charge = Charge::new();
-    rules.charge(request, &mut charge)?;
+    rules.charge(&request.view(), &mut charge)?;
     let Some(cost) = cost else { return Ok(charge) };
     let mut other = Charge::new();
     for debit in charge.debits() {

@@ -25,6 +25,7 @@
 //! | metric | labels | |
 //! | --- | --- | --- |
 //! | `sluicegate_rls_answers_total` | `code` | counter: answers to Envoy and to `/json`; `ok`, `over_limit`, `bad_request` or `store_error` |
+//! | `sluicegate_failed_calls_total` | `service`, `code` | counter: calls that failed before a decision, and requests that Envoy was told to refuse because of that |
 //! | `sluicegate_rls_near_limit_total` | | counter: descriptors within their limit, with more than four fifths of it spent |
 //! | `sluicegate_quota_streams` | | gauge: streams of Envoy's rate limit quota service |
 //! | `sluicegate_quota_buckets` | | gauge: buckets that hold a part of a capacity, with those of lost streams |
@@ -39,7 +40,9 @@ pub mod api;
 pub mod auth;
 pub mod capacity;
 mod charge;
+mod failed;
 mod fields;
+mod grpc;
 pub mod leases;
 pub mod listen;
 mod policies;
@@ -52,6 +55,7 @@ mod rooms;
 mod run;
 mod service;
 pub mod status;
+mod text;
 mod undecided;
 
 pub use self::fields::Fields;

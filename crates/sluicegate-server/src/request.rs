@@ -1,12 +1,15 @@
 use std::any::Any;
+use std::cell::OnceCell;
+use std::cmp::Ordering;
 use std::net::IpAddr;
 
+use sluicegate_core::condition::PathReadings;
 use sluicegate_core::cost::llm::EstimatedTokens;
 use sluicegate_core::key::{Claims, View};
 
 /// The description of a request by a client of the HTTP API, the descriptors of Envoy, or the command line.
 ///
-/// Rules see it like a request of their own. What the description leaves out is missing.
+/// Rules see its [`view`](Self::view) like that of a request. What the description leaves out is missing.
 #[derive(Debug, Clone, Default)]
 pub struct DescribedRequest {
     /// The method, such as `GET`.
@@ -21,8 +24,8 @@ pub struct DescribedRequest {
     pub route: Option<String>,
     /// The address of the client.
     pub peer: Option<IpAddr>,
-    /// Header fields, in order.
-    pub headers: Vec<(String, String)>,
+    /// Header fields, in order. A value may be any bytes.
+    pub headers: Vec<(String, Vec<u8>)>,
     /// What the authentication of the application found out about the client.
     pub claims: Claims,
     /// How many tokens of a language model it may use.
@@ -40,7 +43,37 @@ pub(crate) fn address(text: &str) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-impl View for DescribedRequest {
+impl DescribedRequest {
+    /// What rules see of it. One view is for all rules of a decision: it parses the path once.
+    pub fn view(&self) -> impl View + '_ {
+        DescribedView { request: self, readings: PathReadings::new(), by_name: OnceCell::new() }
+    }
+}
+
+/// What rules see of a request that is described.
+struct DescribedView<'a> {
+    request: &'a DescribedRequest,
+    readings: PathReadings,
+    /// The header fields by name, and those of a name in order, so that each rule finds its own among many.
+    by_name: OnceCell<Vec<&'a (String, Vec<u8>)>>,
+}
+
+impl<'a> DescribedView<'a> {
+    fn by_name(&self) -> &[&'a (String, Vec<u8>)] {
+        self.by_name.get_or_init(|| {
+            let mut fields: Vec<_> = self.request.headers.iter().collect();
+            fields.sort_by(|(one, _), (other, _)| ignoring_case(one, other));
+            fields
+        })
+    }
+}
+
+fn ignoring_case(one: &str, other: &str) -> Ordering {
+    let (one, other) = (one.bytes(), other.bytes());
+    one.map(|byte| byte.to_ascii_lowercase()).cmp(other.map(|byte| byte.to_ascii_lowercase()))
+}
+
+impl View for DescribedView<'_> {
     type Request = ();
 
     fn request(&self) -> &() {
@@ -48,37 +81,52 @@ impl View for DescribedRequest {
     }
 
     fn method(&self) -> &str {
-        &self.method
+        &self.request.method
     }
 
     fn path(&self) -> &str {
-        &self.path
+        &self.request.path
+    }
+
+    fn routed_path(&self) -> &str {
+        &self.request.path
+    }
+
+    fn path_readings(&self) -> &PathReadings {
+        &self.readings
     }
 
     fn query(&self) -> Option<&str> {
-        self.query.as_deref()
+        self.request.query.as_deref()
     }
 
     fn host(&self) -> Option<&str> {
-        self.host.as_deref()
+        self.request.host.as_deref()
     }
 
     fn route(&self) -> Option<&str> {
-        self.route.as_deref()
+        self.request.route.as_deref()
+    }
+
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        Some(self.route() == Some(pattern))
     }
 
     fn peer(&self) -> Option<IpAddr> {
-        self.peer
+        self.request.peer
     }
 
     fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
-        let lines = self.headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
-        lines.map(|(_, value)| value.as_bytes())
+        let fields = self.by_name();
+        let begin = fields.partition_point(|(other, _)| ignoring_case(other, name).is_lt());
+        let behind =
+            fields[begin..].partition_point(|(other, _)| ignoring_case(other, name).is_eq());
+        fields[begin..begin + behind].iter().map(|(_, value)| value.as_slice())
     }
 
     fn extension<T: Send + Sync + 'static, O>(&self, read: impl FnOnce(&T) -> O) -> Option<O> {
-        let tokens = self.tokens.as_ref().map(|tokens| tokens as &dyn Any);
-        let all = [Some(&self.claims as &dyn Any), tokens];
+        let tokens = self.request.tokens.as_ref().map(|tokens| tokens as &dyn Any);
+        let all = [Some(&self.request.claims as &dyn Any), tokens];
         all.into_iter().flatten().find_map(<dyn Any>::downcast_ref).map(read)
     }
 
@@ -90,7 +138,7 @@ impl View for DescribedRequest {
         "describe the request with `route`"
     }
 
-    fn tokens_hint(&self) -> &'static str {
-        "describe the request with `tokens`, or give the `cost` of the rule a `default`"
+    fn tokens_hint(&self) -> Option<&'static str> {
+        Some("describe the request with `tokens`, or give the `cost` of the rule a `default`")
     }
 }

@@ -19,10 +19,11 @@ use sluicegate_envoy::service::Settings;
 use crate::auth::Authorizer;
 use crate::capacity::Shared;
 use crate::charge::Rules;
+use crate::failed::Failed;
 use crate::fields::Fields;
 use crate::policies::{Policies, PoliciesError};
 use crate::rls::Counters;
-use crate::status::{Board, Capacity, Source, leased};
+use crate::status::{Board, Capacity, FailedCalls, Source, leased};
 use crate::undecided::Undecided;
 
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
@@ -48,6 +49,7 @@ struct Inner {
     capacity: Option<Shared>,
     stopping: AtomicBool,
     rls: Counters,
+    failed: Failed,
     board: Board,
 }
 
@@ -137,6 +139,16 @@ impl Service {
     /// Shows leased capacity on the dashboard. `source` is called for each status.
     pub fn show_capacity(&self, source: impl Fn() -> Capacity + Send + Sync + 'static) {
         self.0.board.show_capacity(source);
+    }
+
+    /// Counts and logs a call of a port or a service that has failed with this code before there was a decision.
+    pub(crate) fn failed(&self, service: &'static str, code: &str, why: &dyn fmt::Display) {
+        self.0.failed.note(service, code, why);
+    }
+
+    /// The calls that have failed so far.
+    pub(crate) fn failed_calls(&self) -> FailedCalls {
+        self.0.failed.status()
     }
 
     pub(crate) fn rls_counters(&self) -> &Counters {
@@ -314,6 +326,7 @@ impl ServiceBuilder {
                 enforcer.observer = observer.clone();
             })
         });
+        let failed = Failed::new(store.clock());
         let capacity = self.policies.capacities();
         let capacity = capacity.map(|live| Shared::new(live.clone(), self.first));
         if let Some(shared) = capacity.clone() {
@@ -334,6 +347,7 @@ impl ServiceBuilder {
             capacity,
             stopping: AtomicBool::new(false),
             rls: Counters::new(),
+            failed,
             board,
         })))
     }

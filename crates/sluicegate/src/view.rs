@@ -154,8 +154,8 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
         self.routed_path.get_or_init(|| self.request.uri().path())
     }
 
-    fn path_readings(&self) -> Option<&PathReadings> {
-        Some(&self.readings)
+    fn path_readings(&self) -> &PathReadings {
+        &self.readings
     }
 
     fn query(&self) -> Option<&str> {
@@ -171,6 +171,10 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
 
     fn route(&self) -> Option<&str> {
         W::route(self.request.extensions())
+    }
+
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        Some(self.route() == Some(pattern))
     }
 
     fn peer(&self) -> Option<IpAddr> {
@@ -191,5 +195,9 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
 
     fn route_hint(&self) -> &'static str {
         W::ROUTE_HINT
+    }
+
+    fn tokens_hint(&self) -> Option<&'static str> {
+        None
     }
 }

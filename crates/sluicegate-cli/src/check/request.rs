@@ -53,7 +53,10 @@ impl Example {
             host: host.clone(),
             route: None,
             peer: *ip,
-            headers: header.iter().map(|Pair(name, value)| (name.clone(), value.clone())).collect(),
+            headers: header
+                .iter()
+                .map(|Pair(name, value)| (name.clone(), value.clone().into_bytes()))
+                .collect(),
             claims: claim.iter().fold(Claims::new(), |claims, Pair(name, value)| {
                 claims.with(name.clone(), value.clone())
             }),

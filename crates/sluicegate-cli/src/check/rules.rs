@@ -29,7 +29,7 @@ pub(super) fn check(path: &Path, example: &Example) -> Result<(), Invalid> {
 fn explain(rules: &Live, request: &DescribedRequest) -> Result<(), Invalid> {
     let what = format!("\n{} {}", request.method, request.path);
     let mut charge = Charge::new();
-    match rules.charge(request, &mut charge) {
+    match rules.charge(&request.view(), &mut charge) {
         Err(missing) if missing.is_client() => {
             say(format_args!("{what} is answered with 400: {missing}"))
         }

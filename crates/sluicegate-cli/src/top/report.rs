@@ -1,6 +1,8 @@
 //! What there is to say about the state of a server, line by line.
 
-use sluicegate_server::status::{Capacity, Keys, LatencyStatus, PolicyStatus, Status, StoreStatus};
+use sluicegate_server::status::{
+    Capacity, FailedCalls, Keys, LatencyStatus, PolicyStatus, Status, StoreStatus,
+};
 
 use super::numbers::{count, rate, span, time};
 use super::table::Table;
@@ -44,7 +46,7 @@ pub(super) fn lines(status: &Status, width: Option<u16>) -> Vec<Line> {
         ("refused most", refused(status)),
         (
             "latency of decisions in the last minute, measured for one in 64",
-            latency(&status.latency),
+            latency(&status.latency, &status.failed_calls),
         ),
         ("store", store(&status.store)),
         ("leased capacity", capacity(&status.capacity)),
@@ -98,8 +100,11 @@ fn refused(status: &Status) -> Table {
     table
 }
 
-fn latency(of: &LatencyStatus) -> Table {
+fn latency(of: &LatencyStatus, failed: &FailedCalls) -> Table {
     let mut table = Table::new(0);
+    if failed.total > 0 {
+        table.row(["calls that failed before a decision", &count(failed.total)]);
+    }
     if of.measured == 0 {
         table.row(["Nothing measured."]);
         return table;

@@ -1,3 +1,5 @@
+use memchr::memmem;
+
 use super::Key;
 
 /// A pattern that the value of a key must match, as in Envoy's descriptors: `*` matches any text, also none.
@@ -15,14 +17,14 @@ pub struct Wildcard {
 }
 
 impl Wildcard {
-    /// Whether `text` matches `pattern`.
-    pub fn matches(pattern: &str, text: &str) -> bool {
-        let mut parts = pattern.split('*');
+    /// Whether `text`, which may be any bytes, matches `pattern`.
+    pub fn matches(pattern: &str, text: impl AsRef<[u8]>) -> bool {
+        let (text, mut parts) = (text.as_ref(), pattern.split('*').map(str::as_bytes));
         let first = parts.next().unwrap_or_default();
         let Some(last) = parts.next_back() else { return text == first };
         let rest = text.strip_prefix(first).and_then(|rest| rest.strip_suffix(last));
         let Some(mut rest) = rest else { return false };
-        parts.all(|part| match rest.find(part) {
+        parts.all(|part| match memmem::find(rest, part) {
             Some(at) => {
                 rest = &rest[at + part.len()..];
                 true
@@ -48,6 +50,13 @@ mod tests {
         assert!(matches("*d", "food"));
         assert!(!matches("foo*", "afoo"));
         assert!(!matches("foo", "food"));
+    }
+
+    #[test]
+    fn a_star_stands_for_bytes_that_are_no_text() {
+        assert!(Wildcard::matches("/login*", b"/login\xff"));
+        assert!(Wildcard::matches("*ż*b", b"\xc5\xc5\xbc\xffb"));
+        assert!(!Wildcard::matches("*\u{fffd}*", b"a\xffb"));
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::key::path::PathReadings;
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Where conditions keep the readings of the path, if anywhere.
-    pub(crate) readings: Option<PathReadings>,
+    pub(crate) readings: PathReadings,
     pub(crate) query: Option<String>,
     pub(crate) host: Option<String>,
     pub(crate) route: Option<String>,
@@ -25,7 +24,7 @@ impl Default for Request {
         Self {
             method: "GET".into(),
             path: "/".into(),
-            readings: None,
+            readings: PathReadings::new(),
             query: None,
             host: None,
             route: None,
@@ -80,8 +79,12 @@ impl View for Request {
         &self.path
     }
 
-    fn path_readings(&self) -> Option<&PathReadings> {
-        self.readings.as_ref()
+    fn routed_path(&self) -> &str {
+        &self.path
+    }
+
+    fn path_readings(&self) -> &PathReadings {
+        &self.readings
     }
 
     fn query(&self) -> Option<&str> {
@@ -94,6 +97,10 @@ impl View for Request {
 
     fn route(&self) -> Option<&str> {
         self.route.as_deref()
+    }
+
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        Some(self.route() == Some(pattern))
     }
 
     fn peer(&self) -> Option<IpAddr> {
@@ -120,5 +127,9 @@ impl View for Request {
 
     fn route_hint(&self) -> &'static str {
         "use the router"
+    }
+
+    fn tokens_hint(&self) -> Option<&'static str> {
+        None
     }
 }

@@ -6,6 +6,8 @@ use crate::key::path::PathReadings;
 ///
 /// Every adapter implements this once for its own request type. Rules and keys are written against it, so the same
 /// rule works in tower, axum and actix-web.
+///
+/// No method has a default, so that no view leaves out by accident what another one provides.
 pub trait View {
     /// The framework's own request type, for [`from_fn`](super::from_fn) and similar functions.
     type Request;
@@ -21,15 +23,11 @@ pub trait View {
 
     /// The part of the path that is left to route. In nested routers, the outer ones have removed their prefix.
     /// Otherwise the whole path.
-    fn routed_path(&self) -> &str {
-        self.path()
-    }
+    fn routed_path(&self) -> &str;
 
-    /// Where conditions keep the readings of the path, so that the path is parsed once for all of them. A view has a
-    /// [`PathReadings::new`] for this. Without it, each condition parses the path for itself.
-    fn path_readings(&self) -> Option<&PathReadings> {
-        None
-    }
+    /// Where conditions keep the readings of the path, so that the path is parsed once for all rules. A view owns a
+    /// [`PathReadings`] for this, and its paths do not change.
+    fn path_readings(&self) -> &PathReadings;
 
     /// The query without its `?`, not decoded.
     fn query(&self) -> Option<&str>;
@@ -44,10 +42,8 @@ pub trait View {
     /// Whether the route with this pattern answers the request; `None` if that is unknown.
     ///
     /// It is unknown if the limit runs before routing, and the decision depends on something that the limit cannot
-    /// see, such as a guard.
-    fn is_route(&self, pattern: &str) -> Option<bool> {
-        Some(self.route() == Some(pattern))
-    }
+    /// see, such as a guard. A view that always knows compares `pattern` with the [`route`](Self::route).
+    fn is_route(&self, pattern: &str) -> Option<bool>;
 
     /// The address of the other end of the connection.
     fn peer(&self) -> Option<IpAddr>;
@@ -67,8 +63,6 @@ pub trait View {
     fn route_hint(&self) -> &'static str;
 
     /// What to do if the request costs its tokens, and nobody has left
-    /// [`EstimatedTokens`](crate::cost::llm::EstimatedTokens) in its extensions.
-    fn tokens_hint(&self) -> &'static str {
-        "put the layer that estimates around the rate limit, or say what such a request costs by `tokens(..).or(..)`"
-    }
+    /// [`EstimatedTokens`](crate::cost::llm::EstimatedTokens) in its extensions; `None` where a layer can do so.
+    fn tokens_hint(&self) -> Option<&'static str>;
 }

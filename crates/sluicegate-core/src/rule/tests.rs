@@ -2,6 +2,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cost::cost_fn;
+use crate::key::path::PathReadings;
 use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, View};
 use crate::limit::{Limit, Limits, MAX_LIMITS};
 use crate::store::charge::Charge;
@@ -11,9 +12,12 @@ struct Request {
     paid: bool,
     bytes: u64,
     user: Option<&'static str>,
+    readings: PathReadings,
 }
 
-const FREE: Request = Request { paid: false, bytes: 300, user: Some("user=7") };
+fn free() -> Request {
+    Request { paid: false, bytes: 300, user: Some("user=7"), readings: PathReadings::new() }
+}
 
 impl View for Request {
     type Request = Self;
@@ -28,6 +32,14 @@ impl View for Request {
 
     fn path(&self) -> &str {
         "/"
+    }
+
+    fn routed_path(&self) -> &str {
+        "/"
+    }
+
+    fn path_readings(&self) -> &PathReadings {
+        &self.readings
     }
 
     fn query(&self) -> Option<&str> {
@@ -58,6 +70,14 @@ impl View for Request {
         ""
     }
 
+    fn is_route(&self, _: &str) -> Option<bool> {
+        Some(false)
+    }
+
+    fn tokens_hint(&self) -> Option<&'static str> {
+        None
+    }
+
     fn route_hint(&self) -> &'static str {
         ""
     }
@@ -82,36 +102,36 @@ const HOUR: Limit = Limit::per_hour(100);
 #[test]
 fn a_rule_owes_one_to_each_of_its_limits() {
     let rule = Limits::from([MINUTE, HOUR]).by(Global);
-    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 1), (HOUR, 1)]));
+    assert_eq!(charge(&rule, &free()), Ok(vec![(MINUTE, 1), (HOUR, 1)]));
     assert_eq!(known(&rule), [MINUTE, HOUR]);
 }
 
 #[test]
 fn a_tuple_owes_what_each_of_its_rules_owes() {
     let rule = (MINUTE.by(Global).cost(3), (HOUR.by(Global), MINUTE.by(Const("other"))));
-    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 3), (HOUR, 1), (MINUTE, 1)]));
+    assert_eq!(charge(&rule, &free()), Ok(vec![(MINUTE, 3), (HOUR, 1), (MINUTE, 1)]));
     assert_eq!(known(&rule), [MINUTE, HOUR, MINUTE]);
 }
 
 #[test]
 fn the_cost_can_be_worked_out_from_the_request() {
     let rule = MINUTE.by(Global).cost(cost_fn(|request: &Request| request.bytes / 100));
-    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 3)]));
+    assert_eq!(charge(&rule, &free()), Ok(vec![(MINUTE, 3)]));
 }
 
 #[test]
 fn the_limit_can_be_chosen_by_the_request() {
     let rule = choose(|request: &Request| if request.paid { HOUR } else { MINUTE }).by(Global);
-    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
-    assert_eq!(charge(&rule, &Request { paid: true, ..FREE }), Ok(vec![(HOUR, 1)]));
+    assert_eq!(charge(&rule, &free()), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(charge(&rule, &Request { paid: true, ..free() }), Ok(vec![(HOUR, 1)]));
     assert_eq!(known(&rule), []);
 }
 
 #[test]
 fn a_rule_can_apply_to_some_requests_only() {
     let rule = MINUTE.by(Global).when(|request: &Request| !request.paid);
-    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
-    assert_eq!(charge(&rule, &Request { paid: true, ..FREE }), Ok(vec![]));
+    assert_eq!(charge(&rule, &free()), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(charge(&rule, &Request { paid: true, ..free() }), Ok(vec![]));
     assert_eq!(known(&rule), [MINUTE]);
 }
 
@@ -121,19 +141,19 @@ fn a_rule_can_write_the_charge_itself() {
         charge.add(MINUTE, KeyBuf::new(), request.bytes)?;
         charge.add(HOUR, KeyBuf::new(), 1)
     });
-    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 300), (HOUR, 1)]));
+    assert_eq!(charge(&rule, &free()), Ok(vec![(MINUTE, 300), (HOUR, 1)]));
     assert_eq!(known(&rule), []);
 }
 
 /// A key that is missing is never silently unlimited.
 #[test]
 fn a_missing_key_is_an_error_unless_it_is_optional() {
-    let nobody = Request { user: None, ..FREE };
+    let nobody = Request { user: None, ..free() };
     let missing = charge(&MINUTE.by(Query("user")), &nobody).expect_err("no user");
     assert!(missing.is_client());
     assert!(charge(&(HOUR.by(Global), MINUTE.by(Query("user"))), &nobody).is_err());
     assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &nobody), Ok(vec![]));
-    assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &FREE), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &free()), Ok(vec![(MINUTE, 1)]));
 }
 
 #[test]
@@ -141,5 +161,5 @@ fn too_many_limits_are_an_error() {
     let limits = |from: u64| -> Vec<_> { (from..from + 9).map(Limit::per_minute).collect() };
     let rule = (Limits::from(limits(1)).by(Global), Limits::from(limits(10)).by(Global));
     assert!(known(&rule).len() > MAX_LIMITS);
-    assert!(charge(&rule, &FREE).expect_err("18 limits").is_server());
+    assert!(charge(&rule, &free()).expect_err("18 limits").is_server());
 }

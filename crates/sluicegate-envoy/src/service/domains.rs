@@ -58,7 +58,7 @@ impl Domain {
     }
 
     /// The rule that a descriptor with these keys and values meets.
-    pub fn rule(&self, entries: &[(&str, &str)]) -> Option<&Rule> {
+    pub fn rule<T: AsRef<[u8]>>(&self, entries: &[(T, T)]) -> Option<&Rule> {
         self.top.rule(entries)
     }
 
@@ -137,7 +137,7 @@ impl fmt::Debug for Domain {
 
 /// The domains that a service answers for.
 #[derive(Debug, Clone, Default)]
-pub struct Domains(Map<Arc<Domain>>);
+pub struct Domains(Map<str, Arc<Domain>>);
 
 impl Domains {
     /// No domain.

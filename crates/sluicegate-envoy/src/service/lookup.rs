@@ -15,12 +15,12 @@ use crate::file::ways::Step;
 
 /// One level of a domain: what each key leads to.
 #[derive(Debug, Default)]
-pub(super) struct Level(Map<Values>);
+pub(super) struct Level(Map<[u8], Values>);
 
 /// The entries for the values of one key.
 #[derive(Debug, Default)]
 struct Values {
-    exact: Map<Entry>,
+    exact: Map<[u8], Entry>,
     /// In the order of the file.
     like: Vec<(Box<str>, Entry)>,
     any: Option<Entry>,
@@ -55,7 +55,7 @@ impl Level {
         steps: &mut Vec<Step<'d>>,
         names: &mut BTreeSet<String>,
     ) -> Self {
-        let mut level: Map<Values> = Map::default();
+        let mut level: Map<[u8], Values> = Map::default();
         for descriptor in descriptors {
             steps.push(Step { entry: descriptor, but: [].into() });
             let rule = rule(descriptor, steps, names);
@@ -63,11 +63,11 @@ impl Level {
             steps.pop();
             let pattern = descriptor.value.text().filter(|_| descriptor.shared);
             let entry = Entry { rule, shared: pattern.map(Into::into), below };
-            let values = level.entry(descriptor.key.as_str().into()).or_default();
+            let values = level.entry(descriptor.key.as_bytes().into()).or_default();
             match &descriptor.value {
                 Value::Any => values.any = Some(entry),
                 Value::Exactly(value) => {
-                    values.exact.insert(value.as_str().into(), entry);
+                    values.exact.insert(value.as_bytes().into(), entry);
                 }
                 Value::Like(pattern) => values.like.push((pattern.as_str().into(), entry)),
             }
@@ -78,26 +78,26 @@ impl Level {
     /// The rule that a descriptor with these entries meets, as the service looks it up: an exact value first, then
     /// patterns in the order of the file, then the key alone; without going back. A rule counts only for a descriptor
     /// with as many entries as lead to it.
-    pub(super) fn rule(&self, entries: &[(&str, &str)]) -> Option<&Rule> {
+    pub(super) fn rule<T: AsRef<[u8]>>(&self, entries: &[(T, T)]) -> Option<&Rule> {
         self.walk(entries, |_, _| {})
     }
 
     /// Like [`rule`](Self::rule), with the values that share budgets.
-    pub(super) fn find<'d>(&'d self, entries: &[(&str, &str)]) -> Option<Found<'d>> {
+    pub(super) fn find<'d>(&'d self, entries: &[(&[u8], &[u8])]) -> Option<Found<'d>> {
         let mut shared = Vec::new();
         let rule = self.walk(entries, |at, pattern| shared.push((at, pattern)))?;
         Some(Found { rule: Cow::Borrowed(rule), shared })
     }
 
     /// Calls `shared` with each entry whose value shares its budget with all that match its pattern.
-    fn walk<'d>(
+    fn walk<'d, T: AsRef<[u8]>>(
         &'d self,
-        entries: &[(&str, &str)],
+        entries: &[(T, T)],
         mut shared: impl FnMut(usize, &'d str),
     ) -> Option<&'d Rule> {
         let mut level = self;
         for (at, (key, value)) in entries.iter().enumerate() {
-            let entry = level.0.get(*key)?.find(value)?;
+            let entry = level.0.get(key.as_ref())?.find(value.as_ref())?;
             if let Some(pattern) = &entry.shared {
                 shared(at, pattern);
             }
@@ -122,7 +122,7 @@ impl Level {
 }
 
 impl Values {
-    fn find(&self, value: &str) -> Option<&Entry> {
+    fn find(&self, value: &[u8]) -> Option<&Entry> {
         let like = || self.like.iter().find(|(pattern, _)| Wildcard::matches(pattern, value));
         self.exact.get(value).or_else(|| like().map(|(_, entry)| entry)).or(self.any.as_ref())
     }

@@ -59,4 +59,4 @@ pub use self::rule::{Rate, Rule};
 pub use self::unit::Unit;
 
 /// Looked up by texts of requests. Only files add to it, so nobody can fill it with names that collide.
-type Map<V> = std::collections::HashMap<Box<str>, V, foldhash::fast::RandomState>;
+type Map<K, V> = std::collections::HashMap<Box<K>, V, foldhash::fast::RandomState>;

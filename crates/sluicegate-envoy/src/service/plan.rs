@@ -79,8 +79,8 @@ impl<'d> Plan<'d> {
     ///
     /// # Errors
     ///
-    /// If the request has no domain, no descriptor, or too many; if it meets more than 16 limits; or if it brings two
-    /// limits along for one description.
+    /// If the request has no domain, no descriptor, or too many. If it meets more than 16 limits, or brings two limits along
+    /// for one description, the error is [of the client](BadRequest::is_client), which chooses the values.
     pub fn new(
         domains: &'d Domains,
         request: &Request<'_>,
@@ -154,7 +154,7 @@ impl<'d> Plan<'d> {
         let id = limit.id();
         self.charge
             .add(limit, key, cost)
-            .map_err(|missing| BadRequest::new(missing.to_string()))?;
+            .map_err(|missing| BadRequest::of_client(missing.to_string()))?;
         let mut debits = self.charge.debits();
         let at = debits.position(|debit| debit.limit.id() == id && debit.key == key);
         Ok(Place::Debit(at.unwrap_or_default()))
@@ -205,14 +205,14 @@ fn unusable(error: &LimitError) -> BadRequest {
 
 /// The budget of a descriptor: its domain, the unit, and every key with its value, or with the pattern that shares
 /// one budget.
-fn key(domain: &str, rate: Rate, entries: &[(&str, &str)], shared: &[(usize, &str)]) -> KeyBuf {
+fn key(domain: &str, rate: Rate, entries: &[(&[u8], &[u8])], shared: &[(usize, &str)]) -> KeyBuf {
     let mut written = KeyBuf::new();
     written.push(domain.as_bytes());
     written.push(&[rate.unit as u8]);
     for (at, (key, value)) in entries.iter().enumerate() {
         let pattern = shared.iter().find(|(entry, _)| *entry == at).map(|(_, pattern)| *pattern);
-        written.push(key.as_bytes());
-        written.push(pattern.unwrap_or(value).as_bytes());
+        written.push(key);
+        written.push(pattern.map_or(value, str::as_bytes));
         // A pattern is not a value that looks the same.
         if pattern.is_some() {
             written.push(b"*");

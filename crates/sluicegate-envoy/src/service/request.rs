@@ -24,7 +24,7 @@ impl Request<'_> {
     ///
     /// If it has not.
     pub fn check(&self) -> Result<(), BadRequest> {
-        let bad = |what: String| Err(BadRequest(what));
+        let bad = |what: String| Err(BadRequest::new(what));
         if self.domain.is_empty() {
             return bad("the domain is empty: expected that of a file".to_owned());
         }
@@ -44,8 +44,8 @@ impl Request<'_> {
 /// One description of a request: keys and values, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor<'r> {
-    /// The keys with their values.
-    pub entries: Vec<(&'r str, &'r str)>,
+    /// The keys with their values. They may be any bytes: Envoy copies values from the header fields of clients.
+    pub entries: Vec<(&'r [u8], &'r [u8])>,
     /// What is charged.
     pub hits: Hits,
     /// A limit that the request brings along: how much in which unit.
@@ -54,8 +54,11 @@ pub struct Descriptor<'r> {
 
 impl<'r> Descriptor<'r> {
     /// A descriptor of one request with these keys and values.
-    pub fn of(entries: impl IntoIterator<Item = (&'r str, &'r str)>) -> Self {
-        Self { entries: entries.into_iter().collect(), hits: Hits::Spend(1), limit: None }
+    pub fn of<T: AsRef<[u8]> + ?Sized + 'r>(
+        entries: impl IntoIterator<Item = (&'r T, &'r T)>,
+    ) -> Self {
+        let entries = entries.into_iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
+        Self { entries: entries.collect(), hits: Hits::Spend(1), limit: None }
     }
 
     /// The same descriptor with other hits.
@@ -97,18 +100,31 @@ impl Hits {
 
 /// A request that cannot be decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest(String);
+pub struct BadRequest {
+    why: String,
+    is_client: bool,
+}
 
 impl BadRequest {
     /// A request that cannot be decided, for this reason.
     pub fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+        Self { why: why.into(), is_client: false }
+    }
+
+    /// A request that cannot be decided until the client changes it, for this reason.
+    pub fn of_client(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_client: true }
+    }
+
+    /// Whether the client has the choice. Such a request is to be refused, and not to fail.
+    pub fn is_client(&self) -> bool {
+        self.is_client
     }
 }
 
 impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 

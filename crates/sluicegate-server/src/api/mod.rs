@@ -7,4 +7,5 @@ mod object;
 pub(crate) mod plain;
 mod proto_json;
 pub(crate) mod slow;
+mod text;
 pub mod v1;

@@ -8,6 +8,7 @@ use sluicegate_envoy::service::{self, Answer, Hits, Status, Unit};
 
 use super::number::Number;
 use super::object::Object;
+use super::text::Sent;
 
 /// A `RateLimitRequest`.
 #[derive(Debug, Deserialize)]
@@ -38,9 +39,9 @@ struct Descriptor {
 #[serde(deny_unknown_fields)]
 struct Entry {
     #[serde(default, deserialize_with = "or_default")]
-    key: String,
+    key: Sent<Vec<u8>>,
     #[serde(default, deserialize_with = "or_default")]
-    value: String,
+    value: Sent<Vec<u8>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,7 +98,7 @@ impl Request {
 impl Descriptor {
     fn descriptor(&self, hits: u32) -> Result<service::Descriptor<'_>, String> {
         let own = self.hits_addend.map(Number::get);
-        let entries = self.entries.iter().map(|entry| (entry.key.as_str(), entry.value.as_str()));
+        let entries = self.entries.iter().map(|entry| (&*entry.key.0, &*entry.value.0));
         let limit = self.limit.as_ref().map(Override::limit).transpose()?;
         let hits = Hits::of(own, self.is_negative_hits, hits);
         Ok(service::Descriptor { entries: entries.collect(), hits, limit })

@@ -1,48 +1,62 @@
-use axum::body::to_bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::http::StatusCode;
-use axum::response::IntoResponse as _;
-use envoy_types::pb::envoy::service::auth::v3::authorization_server::{
-    Authorization, AuthorizationServer,
-};
-use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, CheckResponse};
-use tonic::{Request, Response, Status};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use tonic::Status;
 
+use super::asked::BadRequest;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
 use super::message;
+use super::wire::CheckRequest;
+use crate::grpc::{LARGEST, Received, Unary, framed};
 
-/// The largest message, in bytes. Envoy sends at most 60 KiB of header fields by default.
-const LARGEST: usize = 256 * 1024;
-
-/// The gRPC service.
-pub(super) fn server(authorizer: &Authorizer) -> AuthorizationServer<Authz> {
-    AuthorizationServer::new(Authz(authorizer.clone())).max_decoding_message_size(LARGEST)
-}
+/// The largest body of a refusal, in bytes. Refusals are short.
+const LARGEST_BODY: usize = 256 * 1024;
 
 /// Answers calls of Envoy.
-pub(super) struct Authz(Authorizer);
+#[derive(Debug, Clone)]
+pub(super) struct Authz(pub(super) Authorizer);
 
-#[tonic::async_trait]
-impl Authorization for Authz {
-    async fn check(&self, call: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
-        if !peer(call.extensions()).is_some_and(|peer| self.0.believes(peer)) {
+impl Authz {
+    /// What the client gets, unless it may go ahead.
+    async fn decide(&self, received: Received) -> Result<Response, Status> {
+        let message = match received {
+            Received::Message(message) => message,
+            Received::TooLong => {
+                let what = format!("the request is too large: expected at most {LARGEST} bytes\n");
+                return Ok((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what).into_response());
+            }
+        };
+        let message = <CheckRequest as prost::Message>::decode(message.bytes())
+            .map_err(|error| Status::internal(error.to_string()))?;
+        match message::request(&message) {
+            Ok(request) => Ok(self.0.decide(request).await),
+            // An error would let the client through where Envoy has `failure_mode_allow`.
+            Err(bad) if bad.is_of_client() => Ok(refused(&bad)),
+            Err(bad) => Err(Status::invalid_argument(bad.to_string())),
+        }
+    }
+}
+
+impl Unary for Authz {
+    const SERVICE: &'static str = super::NAME;
+    const PATH: &'static str = "/envoy.service.auth.v3.Authorization/Check";
+
+    async fn answer(self, head: Parts, received: Received) -> Result<Bytes, Status> {
+        if !peer(&head.extensions).is_some_and(|peer| self.0.believes(peer)) {
             return Err(Status::permission_denied(NOT_NAMED));
         }
-        let request = message::request(call.into_inner());
-        let answer = match request {
-            Ok(request) => self.0.decide(request).await,
-            // An error would let the client through where Envoy has `failure_mode_allow`.
-            Err(bad) if bad.is_of_client() => {
-                (StatusCode::BAD_REQUEST, format!("{bad}\n")).into_response()
-            }
-            Err(bad) => return Err(Status::invalid_argument(bad.to_string())),
-        };
-        let (head, body) = answer.into_parts();
+        let (head, body) = self.decide(received).await?.into_parts();
         if head.status == StatusCode::SERVICE_UNAVAILABLE {
             // An error, so that Envoy does what its `failure_mode_allow` says.
             return Err(Status::unavailable("the store cannot decide"));
         }
         // The bodies are those of refusals, which are complete.
-        let body = to_bytes(body, LARGEST).await.unwrap_or_default();
-        Ok(Response::new(message::response(&head, &body)))
+        let body = to_bytes(body, LARGEST_BODY).await.unwrap_or_default();
+        Ok(framed(&message::response(&head, &body)))
     }
+}
+
+fn refused(bad: &BadRequest) -> Response {
+    (StatusCode::BAD_REQUEST, format!("{bad}\n")).into_response()
 }

@@ -4,64 +4,47 @@ use std::net::IpAddr;
 
 use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
-use envoy_types::pb::envoy::config::core::v3::address::Address;
 use envoy_types::pb::envoy::config::core::v3::{HeaderValue as Field, HeaderValueOption};
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, Peer};
 use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
 use envoy_types::pb::envoy::service::auth::v3::{
-    CheckRequest, CheckResponse, DeniedHttpResponse, OkHttpResponse,
+    CheckResponse, DeniedHttpResponse, OkHttpResponse,
 };
 use envoy_types::pb::envoy::r#type::v3::HttpStatus;
 use envoy_types::pb::google::rpc;
 
 use super::asked::{self, BadRequest, parse_method, parse_target};
 use super::authorizer::DEGRADED;
+use super::wire::{Attributes, CheckRequest, HttpRequest};
 
 /// The request that the client has sent to Envoy.
-pub(super) fn request(message: CheckRequest) -> Result<Request<()>, BadRequest> {
-    let attributes = message.attributes.unwrap_or_default();
-    let http = attributes.request.and_then(|request| request.http);
+pub(super) fn request(message: &CheckRequest) -> Result<Request<()>, BadRequest> {
+    let attributes = message.attributes.as_ref();
+    let http = attributes.and_then(|asked| asked.request.as_ref()?.http.as_ref());
     let http = http.ok_or_else(|| BadRequest::new("there is no `attributes.request.http`"))?;
-    let headers = headers(&http)?;
-    let method = parse_method(http.method.as_bytes())?;
-    let target = parse_target(http.path.as_bytes())?;
-    asked::request(method, target, headers, attributes.source.as_ref().and_then(address))
+    let headers = headers(http)?;
+    let method = parse_method(&http.method)?;
+    let target = parse_target(&http.path)?;
+    asked::request(method, target, headers, attributes.and_then(address))
 }
 
 /// The header fields: `header_map` if Envoy is told to send it, which keeps lines apart, otherwise `headers`.
 fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
     let mut headers = HeaderMap::new();
-    let mut add = |name: &str, value: &[u8]| {
-        // `:path` and its like are told elsewhere.
-        if name.starts_with(':') {
-            return Ok(());
-        }
-        let name = HeaderName::try_from(name);
+    let fields = http.header_map.as_ref().map_or(&http.headers, |lines| &lines.headers);
+    // `:path` and its like are told elsewhere.
+    for field in fields.iter().filter(|field| !field.key.starts_with(b":")) {
+        let name = HeaderName::from_bytes(&field.key);
         let name = name.map_err(|_| BadRequest::of_client("a header field has no valid name"))?;
-        let value = HeaderValue::from_bytes(value);
+        let raw = if field.raw_value.is_empty() { &field.value } else { &field.raw_value };
+        let value = HeaderValue::from_maybe_shared(raw.clone());
         let value = value
             .map_err(|_| BadRequest::of_client(format!("the field `{name}` has no valid value")))?;
         headers
             .try_append(name, value)
-            .map(|_| ())
-            .map_err(|_| BadRequest::of_client("too many header fields"))
-    };
-    match &http.header_map {
-        Some(lines) => {
-            for line in &lines.headers {
-                let raw =
-                    if line.raw_value.is_empty() { line.value.as_bytes() } else { &line.raw_value };
-                add(&line.key, raw)?;
-            }
-        }
-        None => {
-            for (name, value) in &http.headers {
-                add(name, value.as_bytes())?;
-            }
-        }
+            .map_err(|_| BadRequest::of_client("too many header fields"))?;
     }
     if !http.host.is_empty() {
-        let host = HeaderValue::try_from(&http.host);
+        let host = HeaderValue::from_maybe_shared(http.host.clone());
         headers
             .insert(header::HOST, host.map_err(|_| BadRequest::of_client("`host` is not a host"))?);
     }
@@ -69,11 +52,9 @@ fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
 }
 
 /// The address of the client as Envoy sees it.
-fn address(source: &Peer) -> Option<IpAddr> {
-    match source.address.as_ref()?.address.as_ref()? {
-        Address::SocketAddress(socket) => crate::request::address(&socket.address),
-        _ => None,
-    }
+fn address(asked: &Attributes) -> Option<IpAddr> {
+    let source = asked.source.as_ref()?.address.as_ref()?.socket.as_ref()?;
+    crate::request::address(&source.address)
 }
 
 /// The answer that lets the request through, or that Envoy gives instead.

@@ -17,18 +17,21 @@ mod forward;
 mod grpc;
 mod message;
 mod routes;
+mod wire;
 
 use tonic::service::RoutesBuilder;
 
 pub use self::asked::{BadRequest, Form};
 pub use self::authorizer::{Authorizer, DEGRADED};
 pub(crate) use self::forward::Forward;
+use self::grpc::Authz;
 pub use self::routes::{STATUS, routes};
+use crate::grpc::Routed;
 
 /// The name of the gRPC service.
 pub const NAME: &str = "envoy.service.auth.v3.Authorization";
 
-/// Adds Envoy's `ext_authz` to a server's routes. Messages of more than 256 KiB are refused.
+/// Adds Envoy's `ext_authz` to a server's routes. A request whose message has more than 1 MiB is refused with 431.
 pub fn add(authorizer: &Authorizer, routes: &mut RoutesBuilder) {
-    routes.add_service(grpc::server(authorizer));
+    routes.add_service(Routed(Authz(authorizer.clone())));
 }

@@ -9,6 +9,7 @@ use axum::routing::any;
 
 use super::asked::Form;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
+use crate::failed::Why;
 
 /// The field with the status that a client should get, where nginx allows only 401 and 403.
 pub static STATUS: HeaderName = HeaderName::from_static("sluicegate-status");
@@ -95,7 +96,9 @@ struct Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        (self.status, format!("{}\n", self.message)).into_response()
+        let mut response = (self.status, format!("{}\n", self.message)).into_response();
+        response.extensions_mut().insert(Why(self.message));
+        response
     }
 }
 

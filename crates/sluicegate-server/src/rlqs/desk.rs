@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use tokio::sync::mpsc;
+use tonic::Status;
 
 use super::message;
 use super::quotas::{Quotas, Refused, StreamId};
 use super::unit::Used;
+use super::wire::Assigned;
 use crate::capacity::{BucketId, Capacities, Shared};
 use crate::service::Service;
 
@@ -24,7 +25,7 @@ pub(super) struct Desk {
 struct State {
     quotas: Quotas,
     capacities: Arc<Capacities>,
-    streams: BTreeMap<StreamId, mpsc::Sender<RateLimitQuotaResponse>>,
+    streams: BTreeMap<StreamId, mpsc::Sender<Assigned>>,
 }
 
 /// An Envoy that reads nothing loses its stream after this many messages.
@@ -72,7 +73,7 @@ impl Desk {
     pub(super) fn open(
         &self,
         name: Option<&str>,
-    ) -> Option<Result<(StreamId, mpsc::Receiver<RateLimitQuotaResponse>), Refused>> {
+    ) -> Option<Result<(StreamId, mpsc::Receiver<Assigned>), Refused>> {
         if self.service.is_stopping() {
             return None;
         }
@@ -88,6 +89,11 @@ impl Desk {
         let mut state = self.state();
         state.streams.remove(&id);
         state.quotas.close(id);
+    }
+
+    /// A stream has ended because of what came on it.
+    pub(super) fn failed(&self, status: &Status) {
+        self.service.failed("rlqs", "ended", &status.message());
     }
 
     /// A message has come. Assignments are sent before this returns.

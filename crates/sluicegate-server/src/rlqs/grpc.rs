@@ -1,47 +1,85 @@
+use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_service_server::{
-    RateLimitQuotaService, RateLimitQuotaServiceServer,
-};
-use envoy_types::pb::envoy::service::rate_limit_quota::v3::{
-    RateLimitQuotaResponse, RateLimitQuotaUsageReports,
-};
+use axum::body::{Bytes, HttpBody};
+use axum::{BoxError, http};
 use tokio::sync::{mpsc, oneshot};
+use tonic::body::Body;
 use tonic::codegen::tokio_stream::Stream;
+use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
 
 use super::desk::Desk;
 use super::message;
 use super::quotas::{Refused, StreamId};
+use super::wire::{Assigned, Reports};
 use crate::capacity::Shared;
 use crate::service::Service;
 
-/// The largest message, in bytes: about 10,000 buckets of Envoy.
-const LARGEST: usize = 1 << 20;
+/// The path of the only method.
+const PATH: &str = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
+/// The largest message, in bytes, as in other servers of gRPC. Clients choose the values in the ids of buckets, and a message
+/// that is too large ends the stream of all of them.
+const LARGEST: usize = 4 << 20;
 /// The name of an Envoy, in the metadata of its stream.
 const CLIENT: &str = "x-sluicegate-client";
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 128;
 
 /// The gRPC service.
-pub(super) fn server(service: &Service, shared: &Shared) -> RateLimitQuotaServiceServer<Rlqs> {
-    let rlqs = Rlqs(Desk::start(service, shared));
-    RateLimitQuotaServiceServer::new(rlqs).max_decoding_message_size(LARGEST)
+pub(super) fn server(service: &Service, shared: &Shared) -> Rlqs {
+    Rlqs(Desk::start(service, shared))
 }
 
 /// Answers streams of Envoys.
+#[derive(Clone)]
 pub(super) struct Rlqs(Arc<Desk>);
 
-#[tonic::async_trait]
-impl RateLimitQuotaService for Rlqs {
-    type StreamRateLimitQuotasStream = Assignments;
+impl NamedService for Rlqs {
+    const NAME: &'static str = super::NAME;
+}
 
-    async fn stream_rate_limit_quotas(
-        &self,
-        call: Request<Streaming<RateLimitQuotaUsageReports>>,
-    ) -> Result<Response<Assignments>, Status> {
+impl<B> tower_service::Service<http::Request<B>> for Rlqs
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: http::Request<B>) -> Self::Future {
+        let rlqs = self.clone();
+        Box::pin(async move {
+            if call.uri().path() != PATH {
+                return Ok(Status::unimplemented("the service has no such method").into_http());
+            }
+            let mut grpc = Grpc::new(ProstCodec::<Assigned, Reports>::default())
+                .apply_max_message_size_config(Some(LARGEST), None);
+            Ok(grpc.streaming(rlqs, call).await)
+        })
+    }
+}
+
+impl StreamingService<Reports> for Rlqs {
+    type Response = Assigned;
+    type ResponseStream = Assignments;
+    type Future = Ready<Result<Response<Assignments>, Status>>;
+
+    fn call(&mut self, call: Request<Streaming<Reports>>) -> Self::Future {
+        ready(self.open(call))
+    }
+}
+
+impl Rlqs {
+    fn open(&self, call: Request<Streaming<Reports>>) -> Result<Response<Assignments>, Status> {
         let name = call.metadata().get(CLIENT).and_then(|name| name.to_str().ok());
         let name = name.filter(|name| (1..=LONGEST_NAME).contains(&name.len()));
         let opened = self.0.open(name).ok_or_else(|| Status::unavailable("the server stops"))?;
@@ -66,11 +104,7 @@ impl Drop for Open {
 }
 
 /// Reads reports until the stream ends, or nobody reads assignments any more.
-async fn listen(
-    open: Open,
-    mut reports: Streaming<RateLimitQuotaUsageReports>,
-    mut ended: oneshot::Sender<Status>,
-) {
+async fn listen(open: Open, mut reports: Streaming<Reports>, mut ended: oneshot::Sender<Status>) {
     loop {
         let message = tokio::select! {
             message = reports.message() => message,
@@ -83,14 +117,15 @@ async fn listen(
             Err(status) => Err(status),
         };
         if let Err(status) = read {
+            open.desk.failed(&status);
             let _ = ended.send(status);
             return;
         }
     }
 }
 
-fn read(open: &Open, report: RateLimitQuotaUsageReports) -> Result<(), Status> {
-    let usages = report.bucket_quota_usages.into_iter().map(message::usage);
+fn read(open: &Open, report: Reports) -> Result<(), Status> {
+    let usages = report.usages.into_iter().map(message::usage);
     let usages = usages.collect::<Result<Vec<_>, _>>().map_err(Status::invalid_argument)?;
     let usages = usages.into_iter().flatten().collect();
     open.desk.report(open.id, &report.domain, usages).map_err(|refused| status(&refused))
@@ -105,13 +140,13 @@ fn status(refused: &Refused) -> Status {
 
 /// The assignments of a stream.
 pub(super) struct Assignments {
-    orders: mpsc::Receiver<RateLimitQuotaResponse>,
+    orders: mpsc::Receiver<Assigned>,
     /// Why it ends, if not because the server stops.
     end: Option<oneshot::Receiver<Status>>,
 }
 
 impl Stream for Assignments {
-    type Item = Result<RateLimitQuotaResponse, Status>;
+    type Item = Result<Assigned, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(Some(orders)) = self.orders.poll_recv(cx) {

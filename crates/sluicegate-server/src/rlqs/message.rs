@@ -4,27 +4,24 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::r#type::v3::rate_limit_strategy::{BlanketRule, Strategy};
 use envoy_types::pb::envoy::r#type::v3::{RateLimitStrategy, TokenBucket};
-use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::BucketAction;
 use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::bucket_action::{
-    AbandonAction, BucketAction as Action, QuotaAssignmentAction,
-};
-use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_usage_reports::BucketQuotaUsage;
-use envoy_types::pb::envoy::service::rate_limit_quota::v3::{
-    BucketId as ProtoId, RateLimitQuotaResponse,
+    AbandonAction, QuotaAssignmentAction,
 };
 use envoy_types::pb::google::protobuf::{Duration as ProtoDuration, UInt32Value};
 
 use super::assignment::Assignment;
 use super::quotas::Order;
 use super::unit::Used;
+use super::wire::{Action, Assigned, BucketId as ProtoId, Entry, Usage};
 use crate::capacity::BucketId;
+use crate::text;
 
 /// The most keys of a bucket, and the most bytes of all keys and values. Larger ids are ignored.
 const MOST_KEYS: usize = 16;
 const LONGEST: usize = 2_048;
 
 /// What a report says about a bucket. `None` if its id is missing or too large.
-pub(super) fn usage(said: BucketQuotaUsage) -> Result<Option<(BucketId, Used)>, &'static str> {
+pub(super) fn usage(said: Usage) -> Result<Option<(BucketId, Used)>, &'static str> {
     let elapsed = match said.time_elapsed {
         None => Duration::ZERO,
         Some(ProtoDuration { seconds, nanos }) => {
@@ -35,34 +32,34 @@ pub(super) fn usage(said: BucketQuotaUsage) -> Result<Option<(BucketId, Used)>, 
             Duration::new(seconds, nanos)
         }
     };
-    let used =
-        Used { allowed: said.num_requests_allowed, denied: said.num_requests_denied, elapsed };
+    let used = Used { allowed: said.allowed, denied: said.denied, elapsed };
     let Some(ProtoId { bucket }) = said.bucket_id else { return Ok(None) };
-    let bytes: usize = bucket.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let bytes: usize = bucket.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
     if bucket.is_empty() || bucket.len() > MOST_KEYS || bytes > LONGEST {
         return Ok(None);
     }
-    let id = bucket.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+    let id = bucket.iter().map(|entry| (boxed(&entry.key), boxed(&entry.value))).collect();
     Ok(Some((id, used)))
 }
 
-pub(super) fn response(orders: &[Order]) -> RateLimitQuotaResponse {
-    RateLimitQuotaResponse { bucket_action: orders.iter().map(action).collect() }
+fn boxed(bytes: &[u8]) -> Box<str> {
+    text::of(bytes).into()
 }
 
-fn action(order: &Order) -> BucketAction {
-    let bucket = order.bucket.iter().map(|(key, value)| (key.to_string(), value.to_string()));
-    let action = match order.assignment {
-        Some((assignment, seconds)) => Action::QuotaAssignmentAction(QuotaAssignmentAction {
-            assignment_time_to_live: Some(whole(seconds)),
-            rate_limit_strategy: Some(RateLimitStrategy { strategy: Some(strategy(assignment)) }),
-        }),
-        None => Action::AbandonAction(AbandonAction {}),
-    };
-    BucketAction {
-        bucket_id: Some(ProtoId { bucket: bucket.collect() }),
-        bucket_action: Some(action),
-    }
+pub(super) fn response(orders: &[Order]) -> Assigned {
+    Assigned { actions: orders.iter().map(action).collect() }
+}
+
+fn action(order: &Order) -> Action {
+    let bytes = |text: &str| text::bytes(text).into_owned().into();
+    let bucket = order.bucket.iter();
+    let bucket = bucket.map(|(key, value)| Entry { key: bytes(key), value: bytes(value) });
+    let assign = order.assignment.map(|(assignment, seconds)| QuotaAssignmentAction {
+        assignment_time_to_live: Some(whole(seconds)),
+        rate_limit_strategy: Some(RateLimitStrategy { strategy: Some(strategy(assignment)) }),
+    });
+    let abandon = assign.is_none().then_some(AbandonAction {});
+    Action { bucket_id: Some(ProtoId { bucket: bucket.collect() }), assign, abandon }
 }
 
 fn strategy(assignment: Assignment) -> Strategy {

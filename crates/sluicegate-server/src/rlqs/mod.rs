@@ -27,6 +27,7 @@ mod held;
 mod message;
 mod quotas;
 mod unit;
+mod wire;
 
 use tonic::service::RoutesBuilder;
 
@@ -40,7 +41,7 @@ use crate::service::Service;
 /// The name of the gRPC service.
 pub const NAME: &str = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
 
-/// Adds the gRPC service to a server's routes. Messages of more than a mebibyte are refused.
+/// Adds the gRPC service to a server's routes. A message of more than 4 MiB ends its stream.
 ///
 /// An Envoy that sends the metadata `x-sluicegate-client` with a name of its own gets its parts back when it has lost its
 /// stream. Without a name, its parts stay held until their time to live has passed.

@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Outcome};
@@ -39,11 +40,22 @@ pub async fn answer(
         Err(Failure::Undecided(_)) if service.on_store_error() == OnStoreError::Admit => {
             Ok(uncounted(request))
         }
+        // Envoy lets a request pass whose call fails, and the client has the choice.
+        Err(Failure::Bad(bad)) if bad.is_client() => {
+            return Ok(without_limit(request, refused(service, &bad)));
+        }
         answered => answered,
     };
     service.rls_counters().count(&answered);
     service.board().latency().end(begun);
     answered
+}
+
+/// Counts a request that the client has to change. Returns whether it is over its limit: it is, unless nothing is refused.
+pub(super) fn refused(service: &Service, why: &dyn Display) -> bool {
+    service.rls_counters().count_bad();
+    service.failed("rls", "refused", why);
+    !service.envoy_settings().shadow
 }
 
 async fn by_domains(
@@ -196,9 +208,15 @@ async fn count(service: &Service, mut report: Charge, deadline: Duration) {
 
 /// The answer to a request that the store could not decide about and that is let through.
 fn uncounted(request: &Request<'_>) -> Answer {
+    without_limit(request, false)
+}
+
+/// An answer that names no limit.
+fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
+    let status = Status { is_over, would_be_over: is_over, ..Status::default() };
     Answer {
-        is_over: false,
-        statuses: vec![Status::default(); request.descriptors.len()],
+        is_over,
+        statuses: vec![status; request.descriptors.len()],
         spent_quotas: None,
         decision: Outcome::free().decision(&Charge::new()),
     }

@@ -47,9 +47,14 @@ impl Counters {
                     self.status(status);
                 }
             }
-            Err(Failure::Bad(_)) => self.bad.increment(1),
+            Err(Failure::Bad(_)) => self.count_bad(),
             Err(Failure::Undecided(_)) => self.undecided.increment(1),
         }
+    }
+
+    /// Counts an answer to a request that makes no sense.
+    pub(super) fn count_bad(&self) {
+        self.bad.increment(1);
     }
 
     fn status(&self, status: &Status) {

@@ -1,52 +1,65 @@
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::http::HeaderMap;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::{
-    RateLimitService, RateLimitServiceServer,
-};
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
-use tonic::{Request, Response, Status};
+use axum::http::request::Parts;
+use tonic::Status;
 
-use super::answer::answer;
+use super::answer::{answer, refused};
 use super::failure::Failure;
 use super::wire::Message;
 use super::{message, timeout};
+use crate::grpc::{LARGEST, Received, Unary, framed};
 use crate::service::Service;
 
-/// The largest message, in bytes. 64 descriptors of Envoy take a few KiB.
-pub(super) const LARGEST: usize = 64 * 1024;
+/// Answers calls of Envoy.
+#[derive(Debug, Clone)]
+pub(crate) struct Rls(Service);
 
-/// The gRPC service.
-pub(super) fn server(service: &Service) -> RateLimitServiceServer<Rls> {
-    RateLimitServiceServer::new(Rls(service.clone())).max_decoding_message_size(LARGEST)
+impl Rls {
+    pub(crate) fn new(service: &Service) -> Self {
+        Self(service.clone())
+    }
+
+    async fn decide(&self, fields: &HeaderMap, bytes: &[u8]) -> Result<Bytes, Status> {
+        let message = Message::read(bytes)
+            .map_err(|malformed| self.unread(Status::internal(malformed.to_string())))?;
+        let request = message::request(message)
+            .map_err(|what| self.unread(Status::invalid_argument(what)))?;
+        let answered = answer(&self.0, &request, deadline(&self.0, fields)).await;
+        let answer = answered.map_err(|failure| status(&failure))?;
+        Ok(framed(&message::response(&request, &answer, self.0.fields())))
+    }
+
+    /// Counts an answer to something that is no request.
+    fn unread(&self, status: Status) -> Status {
+        self.0.rls_counters().count_bad();
+        status
+    }
 }
 
-/// Answers calls of Envoy.
-pub(super) struct Rls(Service);
+impl Unary for Rls {
+    const SERVICE: &'static str = super::NAME;
+    const PATH: &'static str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-#[tonic::async_trait]
-impl RateLimitService for Rls {
-    async fn should_rate_limit(
-        &self,
-        call: Request<RateLimitRequest>,
-    ) -> Result<Response<RateLimitResponse>, Status> {
-        let (metadata, _, message) = call.into_parts();
-        let request = message::request(Message::of(&message)).map_err(Status::invalid_argument)?;
-        let deadline = deadline(&self.0, &metadata.into_headers());
-        let answered = answer(&self.0, &request, deadline).await;
-        answered
-            .map(|answer| Response::new(message::response(&request, &answer, self.0.fields())))
-            .map_err(|failure| status(&failure))
+    async fn answer(self, head: Parts, received: Received) -> Result<Bytes, Status> {
+        match received {
+            Received::Message(message) => self.decide(&head.headers, &message.bytes()).await,
+            Received::TooLong => {
+                let what = format!("the message is too large: expected at most {LARGEST} bytes");
+                Ok(framed(&message::without_statuses(refused(&self.0, &what))))
+            }
+        }
     }
 }
 
 /// How long the decision about a call with these fields may take.
-pub(super) fn deadline(service: &Service, fields: &HeaderMap) -> Duration {
+fn deadline(service: &Service, fields: &HeaderMap) -> Duration {
     let own = service.deadline();
     timeout::of(fields).map_or(own, |left| left.min(own))
 }
 
-pub(super) fn status(failure: &Failure) -> Status {
+fn status(failure: &Failure) -> Status {
     match failure {
         Failure::Bad(bad) => Status::invalid_argument(bad.to_string()),
         Failure::Undecided(undecided) => Status::unavailable(undecided.to_string()),

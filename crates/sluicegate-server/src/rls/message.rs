@@ -17,8 +17,9 @@ use crate::fields::Fields;
 /// A message as a request.
 pub(super) fn request(message: Message<'_>) -> Result<Request<'_>, &'static str> {
     let hits = message.hits;
+    let domain = str::from_utf8(message.domain).map_err(|_| "the domain is not UTF-8")?;
     let descriptors = message.descriptors.into_iter().map(|one| descriptor(one, hits));
-    Ok(Request { domain: message.domain, descriptors: descriptors.collect::<Result<_, _>>()? })
+    Ok(Request { domain, descriptors: descriptors.collect::<Result<_, _>>()? })
 }
 
 fn descriptor(message: MessageDescriptor<'_>, hits: u32) -> Result<Descriptor<'_>, &'static str> {
@@ -58,6 +59,11 @@ pub(super) fn response(
         dynamic_metadata: metadata::of(request, answer),
         ..RateLimitResponse::default()
     }
+}
+
+/// The answer to a request that was not read.
+pub(super) fn without_statuses(is_over: bool) -> RateLimitResponse {
+    RateLimitResponse { overall_code: code(is_over), ..RateLimitResponse::default() }
 }
 
 fn status(status: &Status) -> DescriptorStatus {

@@ -1,5 +1,7 @@
 //! What other filters of Envoy may read about quotas: the dynamic metadata of the answer.
 
+use std::borrow::Cow;
+
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
 use sluicegate_envoy::service::{Answer, Request};
@@ -8,7 +10,10 @@ use sluicegate_envoy::service::{Answer, Request};
 pub(super) fn of(request: &Request<'_>, answer: &Answer) -> Option<Struct> {
     let spent = answer.spent_quotas.as_ref()?;
     let descriptors = request.descriptors.iter().map(|descriptor| {
-        let entry = |(key, text): &(&str, &str)| value(Kind::StringValue(format!("{key}={text}")));
+        let entry = |(key, text): &(&[u8], &[u8])| {
+            let (key, text) = (shown(key), shown(text));
+            value(Kind::StringValue(format!("{key}={text}")))
+        };
         let entries = descriptor.entries.iter().map(entry);
         structure([("entries", list(entries.collect()))])
     });
@@ -24,6 +29,14 @@ pub(super) fn of(request: &Request<'_>, answer: &Answer) -> Option<Struct> {
     }
     let fields = fields.into_iter().map(|(name, kind)| (name.to_owned(), value(kind)));
     Some(Struct { fields: fields.collect() })
+}
+
+/// The most bytes of a text that are repeated: clients choose them, and other filters tell requests by fewer.
+const SHOWN: usize = 1_024;
+
+/// A text of Envoy, in which what is not UTF-8 is replaced.
+fn shown(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&text[..text.len().min(SHOWN)])
 }
 
 fn value(kind: Kind) -> Value {

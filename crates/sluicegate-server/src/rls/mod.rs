@@ -12,7 +12,6 @@ mod message;
 mod metadata;
 mod rules;
 mod timeout;
-mod unary;
 mod wire;
 
 use tonic::service::RoutesBuilder;
@@ -20,14 +19,19 @@ use tonic::service::RoutesBuilder;
 pub use self::answer::answer;
 pub(crate) use self::counters::Counters;
 pub use self::failure::Failure;
-pub(crate) use self::unary::{Reply, Unary};
+pub(crate) use self::grpc::Rls;
 
+use crate::grpc::Routed;
 use crate::service::Service;
 
 /// The name of the gRPC service.
 pub const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
 
-/// Adds the gRPC service to a server's routes. Messages of more than 64 KiB are refused.
+/// Adds the gRPC service to a server's routes.
+///
+/// No content of a request makes a call fail, because Envoy lets requests pass whose calls fail. Texts may be any bytes. What
+/// the client has to change is over its limit: a request that lacks the header of a key, a path that is too long, and a
+/// message of more than 1 MiB.
 pub fn add(service: &Service, routes: &mut RoutesBuilder) {
-    routes.add_service(grpc::server(service));
+    routes.add_service(Routed(Rls::new(service)));
 }

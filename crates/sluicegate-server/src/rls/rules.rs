@@ -4,6 +4,7 @@
 //! is, such as `remote_address` or `path`, is that part of the request. Every key is a header and a claim too, and the
 //! domain is the claim `domain`.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Outcome};
@@ -16,7 +17,11 @@ use crate::charge::{Rules, charge};
 use crate::request::{DescribedRequest, address};
 use crate::reserved::release;
 use crate::service::Service;
+use crate::text;
 use crate::undecided::Undecided;
+
+/// The most entries of all descriptors together, because each of them becomes a header field and a claim.
+const MOST_ENTRIES: usize = 1_024;
 
 /// Decides about a request by rules.
 pub(super) async fn answer(
@@ -27,12 +32,33 @@ pub(super) async fn answer(
 ) -> Result<Answer, Failure> {
     request.check()?;
     let hits = hits(request)?;
-    let described = described(request);
-    let owed =
-        charge(rules, &described, (hits != 1).then_some(|cost: u64| cost.saturating_mul(hits)));
-    let owed = owed.map_err(|missing| BadRequest::new(missing.to_string()))?;
+    let owed = owed(rules, request, hits)?;
     let decision = decide(service, &owed, hits, deadline).await.map_err(Failure::Undecided)?;
     Ok(told(request, decision, hits))
+}
+
+/// What the request owes. It is described here, and not in a future.
+fn owed(rules: &Rules, request: &Request<'_>, hits: u64) -> Result<Charge, BadRequest> {
+    let entries = request.descriptors.iter().map(|descriptor| descriptor.entries.len());
+    if entries.sum::<usize>() > MOST_ENTRIES {
+        return Err(BadRequest::new(format!(
+            "there are more than {MOST_ENTRIES} entries in all descriptors"
+        )));
+    }
+    let described = described(request);
+    let cost = (hits != 1).then_some(|cost: u64| cost.saturating_mul(hits));
+    charge(rules, &described, cost).map_err(|missing| {
+        let is_garbled = || described.peer.is_none() && has(request, b"remote_address");
+        match missing.is_client() || missing.is_server() && is_garbled() {
+            true => BadRequest::of_client(missing.to_string()),
+            false => BadRequest::new(missing.to_string()),
+        }
+    })
+}
+
+fn has(request: &Request<'_>, name: &[u8]) -> bool {
+    let mut entries = request.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
+    entries.any(|(key, _)| key.eq_ignore_ascii_case(name))
 }
 
 async fn decide(
@@ -74,25 +100,25 @@ fn hits(request: &Request<'_>) -> Result<u64, BadRequest> {
 fn described(request: &Request<'_>) -> DescribedRequest {
     let mut described = DescribedRequest { path: "/".to_owned(), ..DescribedRequest::default() };
     let mut claims = Claims::new();
+    // Descriptors repeat what they have in common.
+    let mut known = HashSet::with_hasher(foldhash::fast::RandomState::default());
     let entries = request.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
-    for (key, value) in entries {
+    for (key, value) in entries.filter(|entry| known.insert(**entry)) {
+        let (key, text) = (text::of(key), text::of(value));
         match key.to_ascii_lowercase().as_str() {
-            "remote_address" => described.peer = address(value),
-            "method" | ":method" => described.method = (*value).to_owned(),
+            "remote_address" => described.peer = address(&text),
+            "method" | ":method" => described.method = text.clone().into_owned(),
             "path" | ":path" => {
-                let (path, query) = value.split_once('?').unzip();
-                described.path = path.unwrap_or(value).to_owned();
+                let (path, query) = text.split_once('?').unzip();
+                described.path = path.unwrap_or(&text).to_owned();
                 described.query = query.map(str::to_owned);
             }
-            "host" | "authority" | ":authority" => described.host = Some((*value).to_owned()),
-            "route" => described.route = Some((*value).to_owned()),
+            "host" | "authority" | ":authority" => described.host = Some(text.clone().into_owned()),
+            "route" => described.route = Some(text.clone().into_owned()),
             _ => {}
         }
-        let header = ((*key).to_owned(), (*value).to_owned());
-        if !described.headers.contains(&header) {
-            described.headers.push(header);
-        }
-        claims = claims.with((*key).to_owned(), (*value).to_owned());
+        described.headers.push((key.clone().into_owned(), value.to_vec()));
+        claims = claims.with(key.into_owned(), text.into_owned());
     }
     described.claims = claims.with("domain", request.domain.to_owned());
     described

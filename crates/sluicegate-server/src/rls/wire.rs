@@ -1,19 +1,19 @@
-//! Reads a message of the protocol without copying its texts.
+//! Reads a message of the protocol without copying its texts, as bytes.
 //!
-//! A request has a handful of texts, each of which would be an allocation of its own. What is read here is what prost
-//! reads by Envoy's definitions: a test compares the two.
+//! Envoy copies the header fields of clients into its messages, and those need not be UTF-8. A request has a handful of texts,
+//! each of which would be an allocation of its own. What is read here is otherwise what prost reads by Envoy's definitions:
+//! a test compares the two.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use prost::DecodeError;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 /// A request as the protocol has it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Message<'m> {
-    pub(super) domain: &'m str,
+    pub(super) domain: &'m [u8],
     pub(super) descriptors: Vec<MessageDescriptor<'m>>,
     pub(super) hits: u32,
 }
@@ -21,7 +21,7 @@ pub(super) struct Message<'m> {
 /// A descriptor as the protocol has it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageDescriptor<'m> {
-    pub(super) entries: Vec<(&'m str, &'m str)>,
+    pub(super) entries: Vec<(&'m [u8], &'m [u8])>,
     /// How much in which unit.
     pub(super) limit: Option<(u32, i32)>,
     pub(super) hits: Option<u64>,
@@ -38,7 +38,7 @@ impl<'m> Message<'m> {
         let mut message = Self::default();
         each_field(bytes, |tag, field| {
             match tag {
-                1 => message.domain = field.text()?,
+                1 => message.domain = field.bytes()?,
                 2 => message.descriptors.push(descriptor(field.bytes()?)?),
                 3 => message.hits = field.number()? as u32,
                 _ => field.skip(tag)?,
@@ -46,25 +46,6 @@ impl<'m> Message<'m> {
             Ok(())
         })?;
         Ok(message)
-    }
-
-    /// Borrows from a message that prost decoded.
-    pub(super) fn of(message: &'m RateLimitRequest) -> Self {
-        let descriptors = message.descriptors.iter().map(|descriptor| MessageDescriptor {
-            entries: descriptor
-                .entries
-                .iter()
-                .map(|entry| (entry.key.as_str(), entry.value.as_str()))
-                .collect(),
-            limit: descriptor.limit.as_ref().map(|limit| (limit.requests_per_unit, limit.unit)),
-            hits: descriptor.hits_addend.as_ref().map(|hits| hits.value),
-            is_negative: descriptor.is_negative_hits,
-        });
-        Self {
-            domain: &message.domain,
-            descriptors: descriptors.collect(),
-            hits: message.hits_addend,
-        }
     }
 }
 
@@ -84,12 +65,12 @@ fn descriptor(bytes: &[u8]) -> Result<MessageDescriptor<'_>, Malformed> {
     Ok(read)
 }
 
-fn entry(bytes: &[u8]) -> Result<(&str, &str), Malformed> {
-    let (mut key, mut value) = ("", "");
+fn entry(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let (mut key, mut value) = (&b""[..], &b""[..]);
     each_field(bytes, |tag, field| {
         match tag {
-            1 => key = field.text()?,
-            2 => value = field.text()?,
+            1 => key = field.bytes()?,
+            2 => value = field.bytes()?,
             _ => field.skip(tag)?,
         }
         Ok(())
@@ -153,10 +134,6 @@ impl<'m> Field<'_, 'm> {
         Ok(bytes)
     }
 
-    fn text(self) -> Result<&'m str, Malformed> {
-        str::from_utf8(self.bytes()?).map_err(|_| Malformed(Cow::Borrowed("a text is not UTF-8")))
-    }
-
     /// A field of a newer protocol.
     fn skip(self, tag: u32) -> Result<(), Malformed> {
         Ok(skip_field(self.kind, tag, self.rest, DecodeContext::default())?)
@@ -188,6 +165,7 @@ mod tests {
     use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
         Entry, RateLimitOverride,
     };
+    use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
     use envoy_types::pb::google::protobuf::UInt64Value;
     use prost::Message as _;
 
@@ -212,15 +190,49 @@ mod tests {
         }
     }
 
+    /// What prost decoded.
+    fn of(message: &RateLimitRequest) -> Message<'_> {
+        let descriptors = message.descriptors.iter().map(|descriptor| MessageDescriptor {
+            entries: descriptor
+                .entries
+                .iter()
+                .map(|entry| (entry.key.as_bytes(), entry.value.as_bytes()))
+                .collect(),
+            limit: descriptor.limit.as_ref().map(|limit| (limit.requests_per_unit, limit.unit)),
+            hits: descriptor.hits_addend.as_ref().map(|hits| hits.value),
+            is_negative: descriptor.is_negative_hits,
+        });
+        Message {
+            domain: message.domain.as_bytes(),
+            descriptors: descriptors.collect(),
+            hits: message.hits_addend,
+        }
+    }
+
+    /// Whether both read it. Only this reads texts that are not UTF-8.
     fn agree(bytes: &[u8]) -> bool {
         let theirs = RateLimitRequest::decode(bytes);
         let ours = Message::read(bytes);
         match (&theirs, &ours) {
-            (Ok(theirs), Ok(ours)) => assert_eq!(*ours, Message::of(theirs), "{bytes:?}"),
+            (Ok(theirs), Ok(ours)) => assert_eq!(*ours, of(theirs), "{bytes:?}"),
             (Err(_), Err(_)) => {}
+            (Err(error), Ok(ours)) => assert!(!is_utf_8(ours), "{bytes:?}: {error}"),
             _ => panic!("{bytes:?}: prost reads {theirs:?}, and this {ours:?}"),
         }
         theirs.is_ok()
+    }
+
+    fn is_utf_8(message: &Message<'_>) -> bool {
+        let entries = message.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
+        let texts = entries.flat_map(|(key, value)| [*key, *value]);
+        texts.chain([message.domain]).all(|text| str::from_utf8(text).is_ok())
+    }
+
+    #[test]
+    fn a_text_may_be_any_bytes() {
+        let message = [0x12, 9, 0x0a, 7, 0x0a, 1, b'k', 0x12, 2, 0xff, 0];
+        let read = Message::read(&message).unwrap();
+        assert_eq!(read.descriptors[0].entries, [(&b"k"[..], &[0xff, 0][..])]);
     }
 
     #[test]

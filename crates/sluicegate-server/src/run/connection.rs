@@ -1,5 +1,6 @@
 //! One connection: TLS, then HTTP/1 or HTTP/2.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::Activity;
 use super::calls::Calls;
+use super::counted::Counted;
 use super::listener::ServeConnection;
 use super::routed::{Routed, Shortcut};
 use super::streams::Streams;
@@ -44,8 +46,9 @@ const STREAMS: u32 = 1_024;
 /// The largest head of a request, in bytes.
 const HEAD: u32 = 32 * 1024;
 
-/// How much of a body may come before the call has read it, in bytes.
-const STREAM_WINDOW: u32 = 64 * 1024;
+/// How much of a body may come before the call has read it, in bytes: as much as of all bodies, because a long message that
+/// needs several round trips comes later than Envoy waits.
+const STREAM_WINDOW: u32 = WINDOW;
 
 /// How much of all bodies of a connection may come before the calls have read them, in bytes.
 const WINDOW: u32 = 512 * 1024;
@@ -105,8 +108,10 @@ impl Connections {
     {
         let activity = Activity::new();
         let stream = Timed::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING);
-        let calls = Calls::new(self.router, self.service, peer);
+        let calls = Calls::new(self.router, self.service.clone(), peer);
+        let service = self.service.clone();
         let routed = Routed::new(calls, self.shortcut, Arc::clone(&activity));
+        let routed = Counted::new(routed, service.clone());
         let connection = self.builder.serve_connection(TokioIo::new(stream), routed);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
@@ -118,6 +123,9 @@ impl Connections {
             }
         };
         if let Err(error) = ended {
+            if is_unreadable(&*error) {
+                service.failed("connection", "unreadable", &error);
+            }
             tracing::debug!(%peer, %error, "connection ended");
         }
     }
@@ -137,6 +145,11 @@ impl ServeConnection for Connections {
             Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
         }
     }
+}
+
+/// Whether the client has sent something that is no request.
+fn is_unreadable(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
 }
 
 /// Ready when a connection is to end, because it is idle or the server stops.

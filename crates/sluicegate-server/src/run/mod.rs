@@ -4,6 +4,7 @@ mod activity;
 mod bound;
 mod calls;
 mod connection;
+mod counted;
 mod error;
 mod listener;
 mod renewed;

@@ -16,13 +16,14 @@ use super::activity::{Activity, InFlight, Tracked};
 use super::calls::{Calls, close};
 use crate::api::plain::Plain;
 use crate::auth::Forward;
-use crate::rls::{Reply, Unary};
+use crate::grpc::{self, Reply};
+use crate::rls::Rls;
 
 /// What does not go through the routes of a port.
 #[derive(Clone)]
 pub(super) enum Shortcut {
     /// Plain calls of Envoy.
-    Unary(Unary),
+    Unary(Rls),
     /// Plain questions of proxies, if there are rules for them, and plain requests of others.
     Http(Option<Forward>, Plain),
 }
@@ -62,7 +63,8 @@ impl Routed {
 }
 
 /// Small, because hyper moves it.
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Answered>, Infallible>> + Send>>;
+pub(super) type Answering =
+    Pin<Box<dyn Future<Output = Result<Response<Answered>, Infallible>> + Send>>;
 
 impl Service<Request<Incoming>> for Routed {
     type Response = Response<Answered>;
@@ -72,8 +74,8 @@ impl Service<Request<Incoming>> for Routed {
     fn call(&self, request: Request<Incoming>) -> Answering {
         let in_flight = self.begin(&request);
         match &self.shortcut {
-            Some(Shortcut::Unary(unary)) if unary.takes(&request) => {
-                let answering = unary.clone().answer(request);
+            Some(Shortcut::Unary(rls)) if grpc::is_plain::<Rls, _>(&request) => {
+                let answering = grpc::answer(rls.clone(), request);
                 return Box::pin(async { Ok(answering.await.map(Answered::Unary)) });
             }
             Some(Shortcut::Http(forward, plain)) => {

@@ -16,7 +16,7 @@ use super::tls::Tls;
 use crate::admin::metrics::Metrics;
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;
-use crate::rls::Unary;
+use crate::rls::Rls;
 use crate::service::Service;
 use crate::{reflection, rooms};
 
@@ -163,7 +163,7 @@ impl Server {
                 Connections::new(self.service.clone(), routes, certificate.cloned())
                     .idle_timeout(self.idle);
             if name == "gRPC" {
-                let unary = Shortcut::Unary(Unary::new(&self.service));
+                let unary = Shortcut::Unary(Rls::new(&self.service));
                 connections = connections.http2_only().shortcut(Some(unary));
             } else if name == "HTTP" {
                 let forward = Forward::new(&self.service);

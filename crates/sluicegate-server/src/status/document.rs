@@ -28,6 +28,8 @@ pub struct Status {
     pub refused: Vec<RefusedBy>,
     /// How long decisions took in the last minute.
     pub latency: LatencyStatus,
+    /// Calls that failed before a decision.
+    pub failed_calls: FailedCalls,
     /// The store.
     pub store: StoreStatus,
     /// Leased capacity.
@@ -65,6 +67,17 @@ pub struct Rate {
     pub total: u64,
     /// For each second, over the last ten seconds.
     pub per_second: f64,
+}
+
+/// Calls that failed before there was a decision, such as those that could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FailedCalls {
+    /// Since the server started.
+    pub total: u64,
+    /// What the log said last about one of them.
+    pub last: Option<String>,
 }
 
 /// What is shown of keys.

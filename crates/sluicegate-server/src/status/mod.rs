@@ -15,7 +15,9 @@ mod store;
 
 pub(crate) use self::board::Board;
 pub use self::capacity::{Capacity, Client, Member, Resource};
-pub use self::document::{Keys, PendingStatus, PolicyStatus, Rate, Refused, RefusedBy, Status};
+pub use self::document::{
+    FailedCalls, Keys, PendingStatus, PolicyStatus, Rate, Refused, RefusedBy, Status,
+};
 pub(crate) use self::latency::Latency;
 pub use self::latency::LatencyStatus;
 pub(crate) use self::leased::leased;

@@ -1,8 +1,10 @@
 //! The server as its clients see it: real clients over real ports.
 
 mod admin;
+mod any_bytes;
 mod behaviour;
 mod bounds;
+mod dear;
 mod directories;
 mod failing;
 mod floods;

@@ -165,7 +165,7 @@ async fn a_message_that_cannot_be_right_ends_its_stream_and_no_other() {
         assert_eq!(status.code(), Code::InvalidArgument, "{first:?} {second:?}: {status}");
     }
     let mut bad = Envoy::connect(&server).await;
-    bad.report("edge", &"x".repeat(1 << 20), 0);
+    bad.report("edge", &"x".repeat(4 << 20), 0);
     let status = bad.orders.message().await.expect_err("an error");
     assert_eq!(status.code(), Code::OutOfRange, "{status}");
     good.report("edge", "db", 5);

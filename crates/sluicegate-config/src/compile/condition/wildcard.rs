@@ -11,9 +11,9 @@ impl<V: View> Condition<V> for Wildcard {
             Key::Cookie(name) => self.values(view, &Cookie(name)),
             Key::Query(name) => self.values(view, &Query(name)),
             Key::Claim(name) => self.values(view, &Claim(name)),
-            Key::Method => Ok(self.fits(view.method())),
-            Key::Path => Ok(self.fits(view.path())),
-            Key::Route => Ok(view.route().is_some_and(|route| self.fits(route))),
+            Key::Method => Ok(self.fits(view.method().as_bytes())),
+            Key::Path => Ok(self.fits(view.path().as_bytes())),
+            Key::Route => Ok(view.route().is_some_and(|route| self.fits(route.as_bytes()))),
             Key::Host => self.values(view, &Host),
             _ => Ok(false),
         }
@@ -22,13 +22,12 @@ impl<V: View> Condition<V> for Wildcard {
 
 impl Wildcard {
     fn values<V: View>(&self, view: &V, values: &impl Values<V>) -> Result<bool, Missing> {
-        let fits = |value: &[u8]| self.fits(&String::from_utf8_lossy(value));
-        let is_any = values.any(view, fits)?;
-        Ok(is_any && !(self.every && values.any(view, |value| !fits(value))?))
+        let is_any = values.any(view, |value| self.fits(value))?;
+        Ok(is_any && !(self.every && values.any(view, |value| !self.fits(value))?))
     }
 
     /// An empty text counts as missing, as for keys.
-    fn fits(&self, text: &str) -> bool {
+    fn fits(&self, text: &[u8]) -> bool {
         !text.is_empty() && self.patterns.iter().any(|pattern| Self::matches(pattern, text))
     }
 }

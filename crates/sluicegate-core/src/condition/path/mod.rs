@@ -51,8 +51,8 @@ pub(super) fn each_way_to_read<V: View>(
         with_readings(path, memo, |readings, path| each_reading(readings, path, &mut each))
     };
     let routed = view.routed_path();
-    let is_read = read(written, memo.map(|memo| &memo.written))
-        && (is_same(routed, written) || read(routed, memo.map(|memo| &memo.routed)));
+    let is_read =
+        read(written, &memo.written) && (is_same(routed, written) || read(routed, &memo.routed));
     Ok(is_read.then_some(()))
 }
 
@@ -75,14 +75,11 @@ fn each_reading(readings: &Readings, path: &[u8], each: &mut impl FnMut(&[&[u8]]
 /// Calls `read` with the readings of `path`, which are cached in `memo`.
 fn with_readings<O>(
     path: &str,
-    memo: Option<&OnceCell<Readings>>,
+    memo: &OnceCell<Readings>,
     read: impl FnOnce(&Readings, &[u8]) -> O,
 ) -> O {
     let path = path.as_bytes();
-    match memo {
-        Some(memo) => read(memo.get_or_init(|| Readings::of(path)), path),
-        None => read(&Readings::of(path), path),
-    }
+    read(memo.get_or_init(|| Readings::of(path)), path)
 }
 
 /// Whether nothing has removed a part of the path.
@@ -257,18 +254,17 @@ impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         let (written, memo) = (path_of(view)?, view.path_readings());
         let matches = |readings: &_, path: &_| self.matches_any(readings, path);
-        if with_readings(written, memo.map(|memo| &memo.written), matches) {
+        if with_readings(written, &memo.written, matches) {
             return Ok(true);
         }
         let routed = view.routed_path();
-        Ok(!is_same(routed, written)
-            && with_readings(routed, memo.map(|memo| &memo.routed), matches))
+        Ok(!is_same(routed, written) && with_readings(routed, &memo.routed, matches))
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
         let (written, memo) = (path_of(view)?, view.path_readings());
         let matches = |readings: &_, path: &_| self.matches_all(readings, path);
-        Ok(with_readings(written, memo.map(|memo| &memo.written), matches))
+        Ok(with_readings(written, &memo.written, matches))
     }
 }
 

@@ -90,6 +90,8 @@ impl<V: View> CostOf<V> for Tokens {
 }
 
 #[cold]
-fn no_estimate(hint: &'static str) -> Missing {
-    Missing::server("an estimate of its tokens", hint)
+fn no_estimate(hint: Option<&'static str>) -> Missing {
+    Missing::server("an estimate of its tokens", hint.unwrap_or(LAYER_HINT))
 }
+
+const LAYER_HINT: &str = "put the layer that estimates around the rate limit, or say what such a request costs by `tokens(..).or(..)`";

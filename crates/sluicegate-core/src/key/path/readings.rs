@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 
 use super::segments::{READINGS, Segments};
-use super::steps::step;
+use super::steps::{parse, step};
 
 /// The longest path, in bytes, that conditions compare with their patterns. A request with a longer path is refused
 /// with 400 by the first condition that needs it.
@@ -23,7 +23,8 @@ const MAX_UNREAD: usize = 256;
 /// The readings of the path of one request. The first condition that needs them works them out, and all others reuse
 /// them.
 ///
-/// A [`View`](crate::key::View) owns one and lends it out. Without it, each condition parses the path for itself.
+/// A [`View`](crate::key::View) owns one and lends it out. It belongs to the paths of this view: a clone is empty, for the
+/// view of another request.
 #[derive(Debug, Default)]
 pub struct PathReadings {
     /// Readings of the path that the client wrote.
@@ -37,6 +38,12 @@ impl PathReadings {
     #[inline]
     pub const fn new() -> Self {
         Self { written: OnceCell::new(), routed: OnceCell::new() }
+    }
+}
+
+impl Clone for PathReadings {
+    fn clone(&self) -> Self {
+        Self::new()
     }
 }
 
@@ -56,6 +63,7 @@ impl Readings {
         if path.len() > MAX_PATH {
             return Self::TooLong;
         }
+        parse();
         step(path.len());
         let is_odd = |two: &[u8]| two[0] == b'%' || two == b"/." || two == b"//";
         let is_plain = !path.windows(2).any(is_odd) && path.last() != Some(&b'%');

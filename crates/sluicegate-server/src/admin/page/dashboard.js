@@ -84,7 +84,7 @@ function show(status) {
   tiles(status);
   part("policies", status.policies, () => policies(status));
   part("refused", status.refused, () => refused(status));
-  part("latency", status.latency, () => latency(status.latency));
+  part("latency", [status.latency, status.failed_calls], () => [...latency(status.latency), ...failed(status.failed_calls)]);
   part("storage", status.store, () => storage(status.store));
   part("capacity", status.capacity, () => capacity(status.capacity));
   part("members", status.capacity, () => members(status.capacity));
@@ -154,6 +154,13 @@ function latency(of) {
   if (!of.measured) return [nothing(2, "Nothing measured.")];
   const rows = [["half within", of.p50_us], ["9 in 10 within", of.p90_us], ["99 in 100 within", of.p99_us], ["longest", of.max_us]];
   return rows.map(([name, us]) => row(head(name), number(time(us))));
+}
+
+function failed(of) {
+  if (!of || !of.total) return [];
+  const line = row(head("calls that failed before a decision"), number(count(of.total), "no"));
+  line.title = of.last || "";
+  return [line];
 }
 
 function storage(of) {

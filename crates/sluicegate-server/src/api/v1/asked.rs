@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::unique;
 use crate::api::object::Object;
+use crate::api::text::{text, text_or_nothing};
 use crate::request::DescribedRequest;
 
 /// A request, described as far as the rules look at it.
@@ -18,23 +19,29 @@ use crate::request::DescribedRequest;
 #[schema(as = Request)]
 pub(super) struct Asked {
     /// The method, such as `GET`.
+    #[serde(deserialize_with = "text")]
     method: String,
     /// The path, such as `/users/7`. A query may follow it.
     #[schema(example = "/users/7")]
+    #[serde(deserialize_with = "text")]
     path: String,
     /// The query without its `?`, if it is not in the path.
+    #[serde(deserialize_with = "text_or_nothing")]
     query: Option<String>,
     /// The host that the request is for.
+    #[serde(deserialize_with = "text_or_nothing")]
     host: Option<String>,
     /// The pattern of the route, such as `/users/{id}`.
+    #[serde(deserialize_with = "text_or_nothing")]
     route: Option<String>,
     /// The address of the client.
     #[schema(value_type = Option<String>, example = "192.0.2.7")]
     ip: Option<IpAddr>,
-    /// Header fields, each once.
+    /// Header fields, each once. 1,000 at most.
+    #[schema(value_type = BTreeMap<String, String>)]
     #[serde(deserialize_with = "unique::fields")]
-    headers: BTreeMap<String, String>,
-    /// What your authentication found out about the client, such as its plan.
+    headers: BTreeMap<String, Vec<u8>>,
+    /// What your authentication found out about the client, such as its plan. 1,000 at most.
     #[serde(deserialize_with = "unique::texts")]
     claims: BTreeMap<String, String>,
     /// How many tokens of a language model the request may use, for rules with `cost = { tokens = ".." }`.
@@ -62,7 +69,6 @@ impl Asked {
         if self.path.is_empty() {
             "/".clone_into(&mut self.path);
         }
-        let claims = self.claims.into_iter();
         Ok(DescribedRequest {
             method: self.method,
             path: self.path,
@@ -72,7 +78,10 @@ impl Asked {
             peer: self.ip,
             headers: self.headers.into_iter().collect(),
             tokens: self.tokens.map(|tokens| EstimatedTokens::new(tokens.input, tokens.output)),
-            claims: claims.fold(Claims::new(), |claims, (name, value)| claims.with(name, value)),
+            claims: self
+                .claims
+                .into_iter()
+                .fold(Claims::new(), |claims, (name, value)| claims.with(name, value)),
         })
     }
 }

@@ -1,0 +1,165 @@
+use std::collections::VecDeque;
+
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code::OverLimit;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use http_body::Frame;
+use prost::Message as _;
+use tonic::Code;
+
+use super::message::PREFIX;
+use super::reply::GRPC_STATUS;
+use super::*;
+use crate::policies::Policies;
+use crate::rls::Rls;
+use crate::service::Service as Limits;
+
+/// A body whose frames come one by one.
+struct Frames(VecDeque<Bytes>);
+
+impl HttpBody for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front().map(|data| Ok(Frame::data(data))))
+    }
+}
+
+fn service() -> Limits {
+    Limits::builder(Policies::new()).build().unwrap()
+}
+
+const PATH: &str = Rls::PATH;
+
+fn call(frames: &[&[u8]]) -> Request<Frames> {
+    let frames = frames.iter().map(|frame| Bytes::copy_from_slice(frame)).collect();
+    let call = Request::post(PATH).header(header::CONTENT_TYPE, GRPC);
+    call.body(Frames(frames)).unwrap()
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat()
+}
+
+/// The `grpc-status` of the answer to these frames, and its message.
+async fn answered(frames: &[&[u8]]) -> (Code, Option<RateLimitResponse>) {
+    let (head, mut reply) = answer(Rls::new(&service()), call(frames)).await.into_parts();
+    assert_eq!(head.status, 200);
+    assert_eq!(head.headers.get(header::CONTENT_TYPE), Some(&GRPC));
+    let message = reply.message.take().map(|message| {
+        assert_eq!(message[..PREFIX], framed(&message[PREFIX..])[..PREFIX]);
+        RateLimitResponse::decode(&message[PREFIX..]).unwrap()
+    });
+    let status = reply.trailers.as_ref().unwrap_or(&head.headers).get(GRPC_STATUS).unwrap();
+    (Code::from_bytes(status.as_bytes()), message)
+}
+
+fn question() -> Vec<u8> {
+    let descriptors = vec![RateLimitDescriptor::default()];
+    RateLimitRequest { domain: "edge".into(), descriptors, hits_addend: 0 }.encode_to_vec()
+}
+
+#[tokio::test]
+async fn a_message_may_come_in_pieces() {
+    let whole = framed(&question());
+    let pieces: Vec<_> = whole.chunks(1).collect();
+    for frames in [&[&*whole][..], &pieces, &[b"", &whole, b""]] {
+        let (code, message) = answered(frames).await;
+        assert_eq!((code, message.map(|m| m.overall_code)), (Code::Ok, Some(1)));
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_one_whole_message_is_refused() {
+    let whole = framed(&question());
+    let mut compressed = whole.clone();
+    compressed[0] = 1;
+    for bytes in [
+        Vec::new(),
+        whole[..4].to_vec(),
+        whole[..whole.len() - 1].to_vec(),
+        [&*whole, &*whole].concat(),
+        compressed,
+        framed(&[0xff]),
+    ] {
+        assert_eq!(answered(&[&bytes]).await, (Code::Internal, None), "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_are_timed_for_the_dashboard() {
+    let service = service();
+    let timed = || service.board().latency().counts().iter().sum::<u64>();
+    for _ in 0..128 {
+        answer(Rls::new(&service), call(&[&framed(&question())])).await;
+    }
+    // One call in 64 is.
+    assert_eq!(timed(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_is_an_invalid_argument() {
+    assert_eq!(answered(&[&framed(&[])]).await, (Code::InvalidArgument, None));
+}
+
+/// The code of the answer to a message of this length.
+async fn to_length(frames: &[&[u8]]) -> Option<i32> {
+    let (code, message) = answered(frames).await;
+    assert_eq!(code, Code::Ok);
+    message.map(|message| message.overall_code)
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_is_over_its_limit_before_it_is_read() {
+    let over = i32::from(OverLimit);
+    assert_eq!(to_length(&[&[0, 0xff, 0xff, 0xff, 0xff, 1]]).await, Some(over));
+    let length = u32::try_from(LARGEST + 1).unwrap().to_be_bytes();
+    assert_eq!(to_length(&[&[&[0][..], &length].concat()]).await, Some(over));
+    let longest = vec![0; LARGEST];
+    assert_eq!(answered(&[&framed(&longest)]).await.0, Code::Internal, "fits, and is no message");
+}
+
+/// A piece is copied once, and not with each piece that follows.
+#[tokio::test]
+async fn a_long_message_in_the_smallest_pieces_takes_a_time_that_its_length_bounds() {
+    let descriptors = vec![
+        RateLimitDescriptor {
+            entries: vec![Entry { key: "user".into(), value: "a".repeat(100_000) }],
+            ..RateLimitDescriptor::default()
+        };
+        4
+    ];
+    let message = RateLimitRequest { domain: "edge".into(), descriptors, hits_addend: 0 };
+    let whole = framed(&message.encode_to_vec());
+    let pieces: Vec<_> = whole.chunks(1).collect();
+    let began = std::time::Instant::now();
+    assert_eq!(to_length(&pieces).await, Some(1));
+    // 400,000 pieces: copied each time, 80 GB.
+    assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_is_not_plain_is_left_to_the_routes() {
+    let plain = || call(&[]);
+    assert!(is_plain::<Rls, _>(&plain()));
+    let not = |change: fn(&mut Request<Frames>)| {
+        let mut call = plain();
+        change(&mut call);
+        assert!(!is_plain::<Rls, _>(&call), "{call:?}", call = call.map(|_| ()));
+    };
+    not(|call| *call.method_mut() = Method::GET);
+    not(|call| {
+        *call.uri_mut() = "/envoy.service.ratelimit.v3.RateLimitService/".parse().unwrap();
+    });
+    not(|call| _ = call.headers_mut().remove(header::CONTENT_TYPE));
+    not(|call| {
+        let json = HeaderValue::from_static("application/grpc+json");
+        call.headers_mut().insert(header::CONTENT_TYPE, json);
+    });
+    not(|call| _ = call.headers_mut().insert(ENCODING, HeaderValue::from_static("gzip")));
+}
