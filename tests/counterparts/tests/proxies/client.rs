@@ -50,9 +50,9 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
 }
 
 /// Sends these bytes, which may be no valid request, and returns the status.
-pub(crate) async fn send(address: SocketAddr, bytes: &str) -> u16 {
+pub(crate) async fn send(address: SocketAddr, bytes: impl AsRef<[u8]>) -> u16 {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    stream.write_all(bytes.as_bytes()).await.expect("a request is sent");
+    stream.write_all(bytes.as_ref()).await.expect("a request is sent");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.expect("an answer");
     let answer = String::from_utf8_lossy(&answer);

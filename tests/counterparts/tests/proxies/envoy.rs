@@ -201,3 +201,39 @@ async fn a_client_cannot_make_a_question_fail_to_be_let_through() {
         assert_eq!(statuses, [400, 200, third, 429, 400], "{file}: {}", envoy.log());
     }
 }
+
+/// An address that is spent, with a header field of this value in each request. How many pass?
+async fn passed_by_a_spent_address(value: &[u8], change: impl Fn(&str) -> String) -> usize {
+    let scene = scene_of_descriptors().await;
+    let envoy = start_with(&scene, RATE_LIMIT, change).await;
+    for status in [200, 200, 429] {
+        assert_eq!(get(envoy.address, "/").await.status, status, "{}", envoy.log());
+    }
+    let head = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-api-key: ";
+    let request = [&head[..], value, b"\r\n\r\n"].concat();
+    let mut passed = 0;
+    for _ in 0..20 {
+        passed += usize::from(send(envoy.address, &request).await == 200);
+    }
+    passed
+}
+
+#[tokio::test]
+async fn a_byte_that_is_no_text_is_no_way_past_the_rate_limit_filter() {
+    for value in [&b"\xff"[..], b"a\xc3", b"\xed\xa0\x80", b"\x80"] {
+        assert_eq!(passed_by_a_spent_address(value, str::to_owned).await, 0, "{value:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_header_in_two_descriptors_is_no_way_past_the_rate_limit_filter() {
+    // The actions for the key, once more.
+    let key = "                  - actions:\n                    - request_headers: { header_name: x-api-key, descriptor_key: api_key }\n";
+    let twice = |text: &str| {
+        assert!(text.contains(key), "{text}");
+        text.replace(key, &key.repeat(2))
+    };
+    for bytes in [33_500, 50_000] {
+        assert_eq!(passed_by_a_spent_address(&vec![b'a'; bytes], twice).await, 0, "{bytes}");
+    }
+}
