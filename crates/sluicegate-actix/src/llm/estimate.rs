@@ -76,15 +76,11 @@ impl EstimateMiddleware {
             let refused = refused.content_type(self.too_large.content_type());
             InternalError::from_response(error, refused.body(self.too_large.body()))
         })??;
-        let mut codings = request.headers().get_all(CONTENT_ENCODING);
-        let estimated = if codings.all(|coding| Estimate::reads(coding.as_bytes())) {
-            let mut reader = self.estimate.reader();
-            reader.read(&body);
-            reader.finish()
-        } else {
-            self.estimate.of_unknown()
-        };
-        request.extensions_mut().insert(estimated);
+        let mut reader = self.estimate.reader();
+        let codings = request.headers().get_all(CONTENT_ENCODING);
+        codings.for_each(|coding| reader.encoding(coding.as_bytes()));
+        reader.read(&body);
+        request.extensions_mut().insert(reader.finish());
         request.set_payload(Payload::from(body));
         Ok(())
     }

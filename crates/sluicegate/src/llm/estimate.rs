@@ -109,25 +109,25 @@ where
         let EstimateLayer { estimate, too_large } = self.layer;
         let most = too_large.most();
         let (head, body) = request.into_parts();
-        let is_readable = head.extensions.get::<EstimatedTokens>().is_none() && is_plain(&head);
+        let is_estimated = head.extensions.get::<EstimatedTokens>().is_some();
         let is_too_large = declared(&head).is_some_and(|length| length > most as u64);
         let state = match is_too_large {
             true => State::TooLarge,
             false => State::Reading {
                 body,
                 reading: Reading::new(most),
+                reader: (!is_estimated).then(|| reader(&estimate, &head)),
                 forward: Some((inner, head)),
-                reader: is_readable.then(|| estimate.reader()),
-                estimate,
             },
         };
         EstimateFuture { state, too_large }
     }
 }
 
-fn is_plain(head: &request::Parts) -> bool {
-    let codings = head.headers.get_all(CONTENT_ENCODING);
-    codings.iter().all(|coding| Estimate::reads(coding.as_bytes()))
+fn reader(estimate: &Estimate, head: &request::Parts) -> EstimateReader {
+    let mut reader = estimate.reader();
+    head.headers.get_all(CONTENT_ENCODING).iter().for_each(|line| reader.encoding(line.as_bytes()));
+    reader
 }
 
 /// The length that the request declares.
@@ -160,7 +160,6 @@ pin_project! {
             reading: Reading<B::Error>,
             forward: Option<(I, request::Parts)>,
             reader: Option<EstimateReader>,
-            estimate: Estimate,
         },
         Running { #[pin] future: F },
         TooLarge,
@@ -185,12 +184,15 @@ where
                     );
                 }
                 StateProj::TooLarge => return Poll::Ready(Ok(refuse(*this.too_large))),
-                StateProj::Reading { body, reading, forward, reader, estimate } => {
+                StateProj::Reading { body, reading, forward, reader } => {
                     match ready!(reading.poll(body, cx, reader)) {
                         None => State::TooLarge,
                         Some(body) => {
                             let (mut inner, mut head) = forward.take().expect(POLLED_AGAIN);
-                            leave(&mut head, reader.take(), estimate);
+                            // Left for the limit.
+                            if let Some(reader) = reader.take() {
+                                head.extensions.insert(reader.finish());
+                            }
                             let request = Request::from_parts(head, body);
                             State::Running { future: inner.call(request) }
                         }
@@ -199,14 +201,6 @@ where
             };
             state.set(next);
         }
-    }
-}
-
-/// Leaves the estimate for the limit.
-fn leave(head: &mut request::Parts, reader: Option<EstimateReader>, estimate: &Estimate) {
-    if head.extensions.get::<EstimatedTokens>().is_none() {
-        let unknown = || estimate.of_unknown();
-        head.extensions.insert(reader.map_or_else(unknown, EstimateReader::finish));
     }
 }
 

@@ -34,6 +34,27 @@ async fn a_request_that_cannot_be_read_reserves_the_default() {
     assert_eq!(model.spent(), 1_400);
 }
 
+/// Services read what a client sends, whatever its header says of it.
+#[tokio::test]
+async fn what_the_header_says_lowers_no_reservation() {
+    let text = format!("{{\"prompt\": \"{}\", \"max_tokens\": 50}}", "four".repeat(2_000));
+    for lines in [
+        &[("content-encoding", "gzip")][..],
+        &[("content-encoding", "x")],
+        &[("content-encoding", "identity, identity")],
+        &[("content-encoding", "identity"), ("content-encoding", "br")],
+        &[("content-type", "application/json; charset=utf-16")],
+    ] {
+        let model = Model::with(Estimate::new().unknown(700));
+        let mut asked = request(&text);
+        for (name, value) in lines {
+            asked.headers_mut().append(*name, value.parse().unwrap());
+        }
+        let _response = model.send(asked).await;
+        assert_eq!(model.spent(), 2_050, "{lines:?}");
+    }
+}
+
 /// Otherwise a client could have a long request estimated as one that cannot be read.
 #[tokio::test]
 async fn a_body_that_is_said_to_be_plain_is_read() {
@@ -67,7 +88,7 @@ async fn a_body_beyond_the_bound_is_refused_and_charges_nothing() {
         }
         assert_eq!(model.send(request).await.status(), 413);
     }
-    assert_eq!(model.ask_and_read(&" ".repeat(100_000)).await, 200);
+    assert_eq!(model.ask_and_read(&format!("{{{}}}", " ".repeat(99_998))).await, 200);
     assert_eq!(model.asked.lock().unwrap().len(), 1);
 }
 

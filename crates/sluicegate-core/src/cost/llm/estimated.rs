@@ -29,6 +29,15 @@ impl EstimatedTokens {
         Self { input, output, all: input.saturating_add(output) }
     }
 
+    /// The larger number of each.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            all: self.all.max(other.all),
+        }
+    }
+
     /// What is reserved of a limit that counts `count`. It is not known yet what will be read from a cache.
     const fn reserved(&self, count: Count) -> u64 {
         match count {

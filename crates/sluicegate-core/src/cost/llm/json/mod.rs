@@ -10,10 +10,10 @@ mod number;
 mod path;
 
 pub(super) use self::name::Name;
-pub(super) use self::number::whole as number_in;
+pub(super) use self::number::Number;
 pub(super) use self::path::Path;
 
-/// The longest text of a key, number or string that is kept. No name in [`Name`] and no number of tokens is longer.
+/// The longest text of a key or string that is kept. No name in [`Name`] is longer.
 const KEPT: usize = 40;
 
 /// The length of `true`, `false` and `null`, about.
@@ -21,7 +21,7 @@ const WORD: u64 = 4;
 
 /// What is shown of a document.
 pub(super) trait Visit {
-    /// A number at `path`. `None` if it is negative, or not a number of this world.
+    /// A number at `path`. `None` if it is negative or malformed.
     fn number(&mut self, path: &Path, number: Option<u64>);
 
     /// A string at `path`.
@@ -38,6 +38,8 @@ pub(super) struct Seen<'a> {
     pub(super) beginning: &'a [u8],
     /// How long it is in bytes.
     pub(super) length: u64,
+    /// The number that it is, however long.
+    pub(super) number: Option<u64>,
     /// Whether it has only characters that are visible in ASCII: no space, no line break, no other script.
     pub(super) is_solid: bool,
 }
@@ -69,7 +71,7 @@ enum Expect {
         code: u32,
     },
     Number,
-    /// In `true`, `false` or `null`, of which these letters are missing.
+    /// In `true`, `false`, `null`, or one of the words that Python writes for numbers, of which these letters are missing.
     Word(&'static [u8]),
     /// The document is complete.
     End,
@@ -86,6 +88,7 @@ pub(super) struct Json {
     /// The length of the whole text, of which the beginning is in `kept`.
     length: u64,
     is_solid: bool,
+    number: Number,
 }
 
 impl Json {
@@ -96,6 +99,7 @@ impl Json {
             kept: [0; KEPT],
             length: 0,
             is_solid: true,
+            number: Number::new(),
         }
     }
 
@@ -104,21 +108,25 @@ impl Json {
         self.expect == Expect::End
     }
 
-    /// Reads the next bytes.
-    pub(super) fn read(&mut self, bytes: &[u8], visit: &mut impl Visit) {
+    /// Reads the next bytes. Returns those that are not read, because they are not JSON, or nested too deeply.
+    pub(super) fn read<'b>(&mut self, bytes: &'b [u8], visit: &mut impl Visit) -> &'b [u8] {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
             match self.expect {
-                Expect::Broken => return,
+                Expect::Broken => return rest,
                 Expect::Text { is_key } => rest = self.text(rest, is_key, visit),
                 // A number ends with the byte behind it, which is then read again.
                 Expect::Number if !number::goes_on(byte) => self.end_number(visit),
                 expect => {
                     self.expect = self.next(expect, byte, visit);
+                    if self.expect == Expect::Broken {
+                        return rest;
+                    }
                     rest = &rest[1..];
                 }
             }
         }
+        rest
     }
 
     fn next(&mut self, expect: Expect, byte: u8, visit: &mut impl Visit) -> Expect {
@@ -127,8 +135,10 @@ impl Json {
             (Expect::Unicode { is_key, left, code }, byte) => {
                 self.unicode(is_key, left, code, byte)
             }
+            (Expect::Number, b'I') => Expect::Word(b"nfinity"),
             (Expect::Number, byte) => {
-                self.keep(byte);
+                self.length += 1;
+                self.number.read(&[byte]);
                 Expect::Number
             }
             (Expect::Word(left), byte) => self.word(left, byte, visit),
@@ -154,9 +164,11 @@ impl Json {
             b't' => Expect::Word(b"rue"),
             b'f' => Expect::Word(b"alse"),
             b'n' => Expect::Word(b"ull"),
+            b'N' => Expect::Word(b"aN"),
+            b'I' => Expect::Word(b"nfinity"),
             b'-' | b'0'..=b'9' => {
-                self.length = 0;
-                self.keep(byte);
+                (self.length, self.number) = (1, Number::new());
+                self.number.read(&[byte]);
                 Expect::Number
             }
             _ => Expect::Broken,
@@ -164,7 +176,7 @@ impl Json {
     }
 
     fn begin_text(&mut self, is_key: bool) -> Expect {
-        (self.length, self.is_solid) = (0, true);
+        (self.length, self.is_solid, self.number) = (0, true, Number::new());
         Expect::Text { is_key }
     }
 
@@ -206,7 +218,8 @@ impl Json {
             }
             b'"' => {
                 let (beginning, length, is_solid) = (self.kept(), self.length, self.is_solid);
-                visit.string(&self.path, Seen { beginning, length, is_solid });
+                let number = self.number.value();
+                visit.string(&self.path, Seen { beginning, length, number, is_solid });
                 self.after_value()
             }
             _ => Expect::Broken,
@@ -245,8 +258,7 @@ impl Json {
     }
 
     fn end_number(&mut self, visit: &mut impl Visit) {
-        let fits = self.length <= KEPT as u64;
-        visit.number(&self.path, if fits { number::whole(self.kept()) } else { None });
+        visit.number(&self.path, self.number.value());
         visit.word(&self.path, self.length);
         self.expect = self.after_value();
     }
@@ -269,6 +281,7 @@ impl Json {
         self.kept[from..from + room].copy_from_slice(&text[..room]);
         self.length += text.len() as u64;
         self.is_solid &= text.iter().all(u8::is_ascii_graphic);
+        self.number.read(text);
     }
 }
 
