@@ -3,11 +3,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
+use sluicegate::adapter::grpc;
 use sluicegate::cost::RunningCost;
 
 use super::frames::Frames;
+use super::text::Text;
 
 pin_project! {
     /// A body whose messages are counted while it is read.
@@ -15,13 +19,32 @@ pin_project! {
         #[pin]
         body: B,
         cost: Option<RunningCost>,
-        frames: Frames,
+        messages: Messages,
+    }
+}
+
+/// The messages of a body, by how it is written.
+#[derive(Debug)]
+enum Messages {
+    Plain(Frames),
+    Text(Text),
+}
+
+impl Messages {
+    /// Those of a body with these header fields.
+    fn of(headers: &HeaderMap) -> Self {
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        match content_type.and_then(grpc::response_type) {
+            Some(text) if text.contains("-web-text") => Self::Text(Text::default()),
+            Some(web) if web.contains("-web") => Self::Plain(Frames::of_web()),
+            _ => Self::Plain(Frames::default()),
+        }
     }
 }
 
 impl<B> CountedBody<B> {
-    pub(super) fn new(body: B, cost: Option<RunningCost>) -> Self {
-        Self { body, cost, frames: Frames::default() }
+    pub(super) fn new(body: B, cost: Option<RunningCost>, headers: &HeaderMap) -> Self {
+        Self { body, cost, messages: Messages::of(headers) }
     }
 }
 
@@ -37,7 +60,10 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for CountedBody<B> {
         let frame = ready!(this.body.poll_frame(cx));
         if let (Some(cost), Some(Ok(frame))) = (this.cost, &frame) {
             if let Some(data) = frame.data_ref() {
-                cost.add(this.frames.read(data));
+                cost.add(match this.messages {
+                    Messages::Plain(frames) => frames.read(data),
+                    Messages::Text(text) => text.read(data),
+                });
             }
         }
         Poll::Ready(frame)

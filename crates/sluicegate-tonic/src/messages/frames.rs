@@ -1,6 +1,8 @@
 /// Counts messages in the bytes of a body: each has a flag, its length in four bytes, and as many bytes.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
+    /// Whether the body is one of gRPC-Web, which has its trailers in a frame of its own.
+    is_web: bool,
     prefix: [u8; PREFIX],
     /// How many bytes of the prefix are known.
     known: usize,
@@ -10,7 +12,15 @@ pub(super) struct Frames {
 
 const PREFIX: usize = 5;
 
+/// The flag of a frame of trailers.
+const TRAILERS: u8 = 0x80;
+
 impl Frames {
+    /// The frames of gRPC-Web.
+    pub(super) fn of_web() -> Self {
+        Self { is_web: true, ..Self::default() }
+    }
+
     /// How many messages begin in `bytes`, which follow those that were read before. A message begins where its length
     /// is known.
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> u64 {
@@ -25,10 +35,10 @@ impl Frames {
             self.known += taken;
             bytes = rest;
             if self.known == PREFIX {
-                let [_, length @ ..] = self.prefix;
+                let [flag, length @ ..] = self.prefix;
                 self.left = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
                 self.known = 0;
-                messages += 1;
+                messages += u64::from(!self.is_web || flag & TRAILERS == 0);
             }
         }
         messages
@@ -58,6 +68,13 @@ mod tests {
             let counted: u64 = bytes.chunks(size).map(|part| frames.read(part)).sum();
             assert_eq!(counted, 6, "in parts of {size}");
         }
+    }
+
+    #[test]
+    fn trailers_are_a_message_of_nobody_but_grpc_itself() {
+        let bytes = [messages(&[3, 3]), vec![0x80, 0, 0, 0, 4, 1, 2, 3, 4]].concat();
+        assert_eq!(Frames::of_web().read(&bytes), 2);
+        assert_eq!(Frames::default().read(&bytes), 3);
     }
 
     #[test]

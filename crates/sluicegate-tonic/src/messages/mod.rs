@@ -2,6 +2,7 @@
 
 mod body;
 mod frames;
+mod text;
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,6 +22,8 @@ pub use self::body::CountedBody;
 /// [`Reply::cost`](crate::adapter::Reply::cost). The call is charged its estimate when it begins, and what it has used
 /// when it has ended, also if the client leaves before. Messages are not held back: a stream that is running goes on,
 /// and its client waits before the next one.
+///
+/// It counts messages of gRPC and of gRPC-Web, so it may be around a layer that translates between them, or inside of it.
 ///
 /// A handler that leaves a [`RunningCost`] or a [`Cost`](crate::Cost) in its response counts by itself.
 ///
@@ -88,7 +91,9 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let cost = RunningCost::new();
         let CountMessages { sent, received } = self.count;
-        let request = request.map(|body| CountedBody::new(body, received.then(|| cost.clone())));
+        let (head, body) = request.into_parts();
+        let body = CountedBody::new(body, received.then(|| cost.clone()), &head.headers);
+        let request = Request::from_parts(head, body);
         CountMessagesFuture { future: self.inner.call(request), cost, sent }
     }
 }
@@ -116,7 +121,9 @@ where
             response.extensions_mut().insert(this.cost.clone());
         }
         let counts = this.sent.then(|| this.cost.clone());
-        Poll::Ready(Ok(response.map(|body| CountedBody::new(body, counts))))
+        let (head, body) = response.into_parts();
+        let body = CountedBody::new(body, counts, &head.headers);
+        Poll::Ready(Ok(Response::from_parts(head, body)))
     }
 }
 

@@ -1,8 +1,21 @@
 //! gRPC-Web, with tonic-web's layer around the limits, and inside of them.
 
-use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::Frame;
+use sluicegate_tonic::cost::RunningCost;
+use sluicegate_tonic::{CountMessages, Ip, Limit, RateLimitLayer};
+use tonic::body::Body;
 use tonic_web::GrpcWebLayer;
-use tower::ServiceBuilder;
+use tower::{ServiceBuilder, ServiceExt, service_fn};
 
 use crate::servers::{plain, serve, still};
 
@@ -29,6 +42,70 @@ async fn a_refusal_reaches_clients_of_grpc_web() {
             assert!(answer.contains("grpc-status: 8\r\n"), "{whose}: {answer}");
             assert!(answer.contains("grpc-retry-pushback-ms: 3600000\r\n"), "{whose}: {answer}");
             assert!(answer.contains("grpc-status-details-bin: "), "{whose}: {answer}");
+        }
+    }
+}
+
+/// A body of these parts, and trailers.
+struct Parts(VecDeque<Bytes>, Option<HeaderMap>);
+
+impl http_body::Body for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = self.0.pop_front().map(Frame::data);
+        Poll::Ready(data.or_else(|| self.1.take().map(Frame::trailers)).map(Ok))
+    }
+}
+
+/// Reads a body to its end.
+async fn read<B: http_body::Body>(body: B) {
+    let mut body = pin!(body);
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        assert!(frame.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn messages_are_counted_around_the_layer_of_grpc_web() {
+    const MESSAGE: [u8; 8] = [0, 0, 0, 0, 3, 1, 2, 3];
+    for (content_type, is_text) in [
+        ("application/grpc", false),
+        ("application/grpc-web+proto", false),
+        ("application/grpc-web-text", true),
+        ("application/grpc-web-text+proto", true),
+    ] {
+        for (count, counted) in [
+            (CountMessages::sent(), 50),
+            (CountMessages::received(), 20),
+            (CountMessages::both(), 70),
+        ] {
+            let handler = service_fn(|request: Request<Body>| async {
+                read(request.into_body()).await;
+                let sent = (0..50).map(|_| Bytes::from_static(&MESSAGE)).collect();
+                let mut trailers = HeaderMap::new();
+                trailers.insert("grpc-status", "0".parse().unwrap());
+                let mut response = Response::new(Body::new(Parts(sent, Some(trailers))));
+                let headers = response.headers_mut();
+                headers.insert("content-type", "application/grpc".parse().unwrap());
+                Ok::<_, Infallible>(response)
+            });
+            let service =
+                ServiceBuilder::new().layer(count).layer(GrpcWebLayer::new()).service(handler);
+            let body = MESSAGE.repeat(20);
+            let body = if is_text { STANDARD.encode(body).into_bytes() } else { body };
+            let parts = body.chunks(7).map(Bytes::copy_from_slice).collect();
+            let request = Request::post("/a.B/C").header("content-type", content_type);
+            let request = request.header("accept", content_type).version(http::Version::HTTP_2);
+            let request = request.body(Parts(parts, None)).unwrap();
+            let response = service.oneshot(request).await.unwrap();
+            let cost = response.extensions().get::<RunningCost>().unwrap().clone();
+            read(response.into_body()).await;
+            assert_eq!(cost.total(), counted, "{content_type}, {count:?}");
         }
     }
 }
