@@ -200,6 +200,33 @@ fn what_is_wrong_with_the_options_is_said_before_anything_is_served() {
     assert_eq!(sluicegate(&["serve"]).status.code(), Some(2));
 }
 
+/// A server sees no bodies: only clients of its HTTP port can tell it how many tokens a request uses.
+#[test]
+fn a_server_that_nobody_can_tell_the_tokens_does_not_start() {
+    let files = Files::new();
+    let rule = "[[rules]]\nname = \"tokens\"\nkey = \"ip\"\nlimits = [\"5/minute\"]\n\
+                cost = { tokens = \"all\", default = 3 }\n";
+    let file = files.write("rules.toml", rule);
+    let file = file.to_str().expect("a path");
+    let off =
+        ["serve", "--rules", file, "--http", "off", "--grpc", "127.0.0.1:0", "--admin", "off"];
+    let served = sluicegate(&off);
+    let said = text(&served.stderr);
+    assert_eq!(served.status.code(), Some(1), "{said}");
+    assert!(said.contains("a rule counts tokens"), "{said}");
+
+    let checked = sluicegate(&["check", "--rules", file]);
+    assert!(text(&checked.stdout).contains("warning: a rule counts tokens."));
+    let proxied = format!(
+        "[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nurl = \"http://127.0.0.1:1\"\n{rule}"
+    );
+    let file = files.write("proxy.toml", &proxied);
+    let checked = sluicegate(&["check", "--rules", file.to_str().expect("a path")]);
+    let said = text(&checked.stdout);
+    assert!(checked.status.success() && !said.contains("tokens."), "{said}");
+    assert!(!said.contains("the layer that estimates tokens"), "{said}");
+}
+
 #[test]
 fn a_file_that_was_given_to_the_wrong_option_is_an_error_that_names_the_right_one() {
     let files = Files::new();

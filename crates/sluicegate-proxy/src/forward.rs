@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TRANSFER_ENCODING};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, MAX_FORWARDS, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
@@ -12,6 +12,9 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use metrics::counter;
+use sluicegate::cost::llm::EstimatedTokens;
+use sluicegate::response::WatchedBody;
+use sluicegate::service::UsageLayer;
 use sluicegate_config::Live;
 use sluicegate_config::proxy::{Listen, Upstream};
 use sluicegate_server::ServerError;
@@ -91,7 +94,7 @@ impl Forward {
     }
 }
 
-impl Service<Request<Incoming>> for Forward {
+impl Service<Request<RequestBody>> for Forward {
     type Response = Answer;
     type Error = Infallible;
     type Future = std::pin::Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
@@ -100,7 +103,7 @@ impl Service<Request<Incoming>> for Forward {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let answer = inner.forward(request).await;
@@ -110,7 +113,7 @@ impl Service<Request<Incoming>> for Forward {
 }
 
 impl Inner {
-    async fn forward(&self, mut request: Request<Incoming>) -> Result<Answer, Bad> {
+    async fn forward(&self, mut request: Request<RequestBody>) -> Result<Answer, Bad> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             counter!("sluicegate_proxy_full_total").increment(1);
             return Ok(full().map(ResponseBody::own));
@@ -125,6 +128,13 @@ impl Inner {
             StatusCode::INTERNAL_SERVER_ERROR,
             "the proxy has lost the address of the client",
         ))?;
+        // Whether its tokens are counted, which are then read in the answer too.
+        let counts_tokens = request.extensions().get::<EstimatedTokens>().is_some();
+        if counts_tokens {
+            // What is compressed cannot be read.
+            let identity = HeaderValue::from_static("identity");
+            request.headers_mut().insert(ACCEPT_ENCODING, identity);
+        }
         let (outgoing, is_last) = self.outgoing(request, &from, wanted.as_ref());
         if is_last {
             return Ok(
@@ -153,13 +163,17 @@ impl Inner {
         }
         response_length::settle(response.headers_mut())?;
         hop::strip_response(response.headers_mut());
+        let response = match counts_tokens {
+            true => UsageLayer::watch(response),
+            false => response.map(WatchedBody::from),
+        };
         Ok(response.map(|body| ResponseBody::upstream(body, place)))
     }
 
     /// Builds the request for the application, and says whether the proxy has to answer it itself.
     fn outgoing(
         &self,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         from: &From,
         wanted: Option<&HeaderValue>,
     ) -> (Request<RequestBody>, bool) {
@@ -187,7 +201,6 @@ impl Inner {
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
         parts.version = Version::HTTP_11;
         parts.extensions.clear();
-        let body = RequestBody::new(body, self.listen.read_timeout, self.live.clone());
         (Request::from_parts(parts, body), is_last)
     }
 

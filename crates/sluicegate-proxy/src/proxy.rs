@@ -137,7 +137,7 @@ impl Proxy {
         let connector = Connector::new(&upstream)?;
         let forward =
             Forward::new(connector.clone(), upstream.clone(), listen.clone(), self.live.clone())?;
-        let stack = Stack::new(&self.live, self.store, forward);
+        let stack = Stack::new(&self.live, self.store, &listen, forward);
         let (address, most) = (listen.address, listen.connections);
         let port = Port::new(stack, listen, certificate.clone(), self.live.clone());
         let proxied = Listener::bind("proxied", address, port, most).await?;

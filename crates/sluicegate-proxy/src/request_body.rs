@@ -7,21 +7,28 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use sluicegate::response::ReadBody;
 use sluicegate_config::Live;
 use tokio::time::{Sleep, sleep};
 
 use crate::causes::causes;
 use crate::hop;
 
-/// The body of a request, whose client has to send the next piece within a time.
-pub(crate) struct RequestBody {
+/// The body of a request: as it comes, or read before its tokens were counted.
+pub(crate) enum RequestBody {
+    Coming(ComingBody),
+    Read(ReadBody<ClientError>),
+}
+
+/// A body whose client has to send the next piece within a time.
+pub(crate) struct ComingBody {
     body: Incoming,
     time: Duration,
     left: Option<Pin<Box<Sleep>>>,
     live: Live,
 }
 
-impl RequestBody {
+impl ComingBody {
     pub(crate) fn new(body: Incoming, time: Duration, live: Live) -> Self {
         Self { body, time, left: None, live }
     }
@@ -35,7 +42,7 @@ impl RequestBody {
     }
 }
 
-impl Body for RequestBody {
+impl Body for ComingBody {
     type Data = Bytes;
     type Error = ClientError;
 
@@ -64,6 +71,35 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = ClientError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
+        match &mut *self {
+            Self::Coming(body) => Pin::new(body).poll_frame(cx),
+            Self::Read(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Coming(body) => body.is_end_stream(),
+            Self::Read(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Coming(body) => body.size_hint(),
+            Self::Read(body) => body.size_hint(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
+use sluicegate::response::WatchedBody;
 use tokio::sync::OwnedSemaphorePermit;
 
 pin_project! {
@@ -13,13 +14,13 @@ pin_project! {
     #[project = ResponseBodyProj]
     pub(crate) enum ResponseBody {
         // The place among the requests of the application is kept until the body has ended.
-        Upstream { #[pin] body: Incoming, place: Option<OwnedSemaphorePermit> },
+        Upstream { #[pin] body: WatchedBody<Incoming>, place: Option<OwnedSemaphorePermit> },
         Own { #[pin] body: Full<Bytes> },
     }
 }
 
 impl ResponseBody {
-    pub(crate) fn upstream(body: Incoming, place: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn upstream(body: WatchedBody<Incoming>, place: OwnedSemaphorePermit) -> Self {
         let place = (!body.is_end_stream()).then_some(place);
         Self::Upstream { body, place }
     }

@@ -19,11 +19,18 @@ pub(super) fn check(path: &Path, example: &Example) -> Result<(), Invalid> {
     {
         say(line)?;
     }
+    let in_force = policies.live().map(Live::policies);
+    if in_force.is_some_and(|rules| rules.counts_tokens() && rules.upstream().is_none()) {
+        say(TOKENS)?;
+    }
     match (policies.live(), example.request()) {
         (Some(rules), Some(request)) => explain(rules, &request),
         _ => Ok(()),
     }
 }
+
+const TOKENS: &str = "warning: a rule counts tokens. `sluicegate proxy` reads them in bodies. `sluicegate serve` knows them only from \
+                      clients of `POST /v1/take`, not where a proxy asks it about requests.";
 
 /// Tells what a request is charged.
 fn explain(rules: &Live, request: &DescribedRequest) -> Result<(), Invalid> {

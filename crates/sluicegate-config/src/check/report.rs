@@ -136,14 +136,20 @@ impl RuleReport {
 /// Everything that the service has to provide, each once.
 fn provided(document: &Document) -> Vec<String> {
     let mut provided = Vec::new();
+    // `sluicegate proxy` reads tokens by itself.
+    let is_proxied = document.upstream.is_some();
     for rule in &document.rules {
         if let Some(Cost::Table(table)) = &rule.cost {
             provided.extend(
                 table.call.as_ref().map(|name| format!("a function for costs called `{name}`")),
             );
-            provided.extend(table.tokens.map(|_| "the layer that estimates tokens".to_owned()));
+            if table.tokens.is_some() && !is_proxied {
+                provided.push("the layer that estimates tokens".to_owned());
+            }
         }
-        if let Some(Settle::Table(SettleTable { tokens: Some(_), .. })) = &rule.settle {
+        let settles_tokens =
+            matches!(&rule.settle, Some(Settle::Table(SettleTable { tokens: Some(_), .. })));
+        if settles_tokens && !is_proxied {
             provided.push("the layer that reads the usage of tokens".to_owned());
         }
         for load in rule.cases.iter().filter_map(|case| case.load.as_ref()) {

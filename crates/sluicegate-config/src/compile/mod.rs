@@ -20,6 +20,7 @@ mod settlement;
 #[cfg(feature = "throttle")]
 pub(crate) mod throttle;
 mod tiers;
+mod unseen;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use self::context::Context;
 pub(crate) use self::listed::Listed;
 pub(crate) use self::reject::{BLOCKED, Refused};
 use self::rule::Rule;
-use crate::document::{Document, HoldUntil, Reject};
+use crate::document::{self, Document, HoldUntil, Reject, Settle};
 use crate::environment::Environment;
 use crate::source::DocumentPath;
 use crate::source::PolicyError;
@@ -74,6 +75,8 @@ struct Rules {
     owners: HashMap<String, usize>,
     /// The index of the rule of each limit, by the limit's row in a store.
     rows: HashMap<u64, usize>,
+    /// Whether a rule counts tokens.
+    counts_tokens: bool,
     hold: Hold,
     dialect: Option<Dialect>,
     listen: Option<proxy::Listen>,
@@ -126,6 +129,15 @@ impl Policies {
                 context.report(&path, format!("another rule is also called `{name}`, {OWN}"));
             }
         }
+        if document.upstream.is_some() {
+            unseen::report(document, &context);
+        }
+        if hold == Hold::Head {
+            let of_tokens = |rule: &document::Rule| matches!(&rule.settle, Some(Settle::Table(table)) if table.tokens.is_some());
+            if let Some(index) = document.rules.iter().position(of_tokens) {
+                context.report(&list.index(index).name("settle"), TOO_SOON);
+            }
+        }
         if let Some(said) = &document.dialect {
             let path = DocumentPath::Root.name("dialect");
             rules.dialect = dialect::dialect(said, &rules.owners, &path, &context);
@@ -168,6 +180,20 @@ impl Policies {
         self.rules.hold
     }
 
+    /// Whether a rule counts tokens of a language model.
+    pub fn counts_tokens(&self) -> bool {
+        self.rules.counts_tokens
+    }
+
+    /// Whether a rule that counts tokens of a language model may charge this request. Then its body has to be read, and that
+    /// of its answer, as [`Estimate`](sluicegate_core::cost::llm::Estimate) and
+    /// [`UsageReader`](sluicegate_core::cost::llm::UsageReader) do.
+    pub fn counts_tokens_of<V: View>(&self, view: &V) -> bool {
+        let Rules { list, index, counts_tokens, .. } = &*self.rules;
+        let may_count = |at: usize| list[at].counts_tokens && list[at].may_apply(view);
+        *counts_tokens && index.candidates(view).any(may_count)
+    }
+
     /// Header fields and errors as an API of language models has them, for the `dialect` and the `respond` of a layer.
     /// `None` if the document has no `[dialect]`.
     pub fn dialect(&self) -> Option<&Dialect> {
@@ -205,6 +231,9 @@ impl Policies {
     }
 }
 
+const TOO_SOON: &str = "the tokens of an answer are known at the end of its body, and `hold_until = \"head\"` settles before: \
+                        expected no `hold_until`";
+
 const OWN: &str = "expected a unique name";
 
 const DISARMS: &str = "a degraded request is charged by no rule, so it would bypass the others: expected this to be \
@@ -227,6 +256,7 @@ impl Rules {
             let message = format!("a limit of another rule is also called `{name}`, {OWN}");
             context.report(path, message);
         }
+        self.counts_tokens |= rule.counts_tokens;
         rule.add_to(&mut self.index);
         self.list.push(rule);
     }

@@ -20,6 +20,8 @@ pub struct Listen {
     pub connections: usize,
     /// The largest head of a request, in bytes.
     pub head: usize,
+    /// The largest body of a request whose tokens are counted, in bytes.
+    pub body: usize,
     /// How long a client may take for a handshake and for the head of a request.
     pub head_timeout: Duration,
     /// How long a connection may be without a request.
@@ -69,6 +71,9 @@ pub struct UpstreamTls {
 /// The sizes of heads that are allowed: hyper needs 8 KiB, and more than 1 MiB for each of 10,000 connections is too much.
 const HEADS: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
 
+/// The sizes of bodies that are allowed. Requests for language models with images have up to 50 MB.
+const BODIES: std::ops::RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
+
 /// The most connections, requests and idle connections that a file can ask for. A process has fewer descriptors.
 const MOST: u64 = 1_000_000;
 
@@ -88,6 +93,9 @@ pub(super) fn listen(
     let head = said.head.unwrap_or(32 * 1024);
     let head = HEADS.contains(&head).then_some(head).ok_or("expected 8192 to 1048576 bytes");
     let head = context.check(&path.name("head"), head);
+    let body = said.body.unwrap_or(2 * 1024 * 1024);
+    let body = BODIES.contains(&body).then_some(body).ok_or("expected 1024 to 67108864 bytes");
+    let body = context.check(&path.name("body"), body);
     let connections = reader.count("connections", said.connections, 10_000);
     let head_timeout = reader.time("head_timeout", said.head_timeout.as_deref(), 10);
     let idle_timeout = reader.time("idle_timeout", said.idle_timeout.as_deref(), 75);
@@ -99,6 +107,7 @@ pub(super) fn listen(
         tls,
         connections: connections?,
         head: usize::try_from(head?).ok()?,
+        body: usize::try_from(body?).ok()?,
         head_timeout: head_timeout?,
         idle_timeout: idle_timeout?,
         read_timeout: read_timeout?,

@@ -10,23 +10,25 @@ use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
 use super::Context;
 use super::amounts::Amounts;
 use super::condition::{self, Condition};
-use super::cost::Cost;
+use super::cost;
 use super::key::Key;
 use super::listed::Listed;
 use super::reject::Refused;
 use super::settlement::Settlement;
-use crate::document;
+use crate::document::{self, Cost, Settle};
 use crate::source::DocumentPath;
 
 /// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     when: Option<Condition>,
-    by: By<Key, Amounts, Cost>,
+    by: By<Key, Amounts, cost::Cost>,
     pub(super) refused: Refused,
     pub(super) listed: Vec<Listed>,
     /// How many limits charge every request at least.
     pub(super) fewest: usize,
+    /// Whether the charge is one of tokens, which are read in bodies.
+    pub(super) counts_tokens: bool,
 }
 
 impl Rule {
@@ -39,7 +41,7 @@ impl Rule {
         let amounts = Amounts::new(said, path, context);
         let when = said.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
-        let cost = Cost::new(said.cost.as_ref(), &path.name("cost"), context);
+        let cost = cost::Cost::new(said.cost.as_ref(), &path.name("cost"), context);
         let settlement = Settlement::new(said, path, context);
         let refused = Refused::new(said.reject.as_ref(), &path.name("reject"), context);
 
@@ -50,7 +52,14 @@ impl Rule {
             if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
         let by = By::new(amounts, key?).cost(cost?);
         let by = settlement.of(by);
-        Some(Self { when, by, refused: refused?, listed, fewest })
+        let counts_tokens = matches!(&said.cost, Some(Cost::Table(table)) if table.tokens.is_some())
+            || matches!(&said.settle, Some(Settle::Table(table)) if table.tokens.is_some());
+        Some(Self { when, by, refused: refused?, listed, fewest, counts_tokens })
+    }
+
+    /// Whether it may charge this request.
+    pub(super) fn may_apply<V: View>(&self, view: &V) -> bool {
+        self.when.as_ref().is_none_or(|when| when.holds(view).unwrap_or(true))
     }
 }
 

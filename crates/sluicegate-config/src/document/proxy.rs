@@ -23,6 +23,10 @@ pub struct Listen {
     /// The largest head of a request in bytes, from 8192 to 1048576. The default is 32768.
     #[serde(default)]
     pub head: Option<u64>,
+    /// The largest body in bytes of a request whose tokens are counted, from 1024 to 67108864. It is kept until it has been
+    /// read. A larger one is answered with 413. The default is 2097152.
+    #[serde(default)]
+    pub body: Option<u64>,
     /// How long a client may take for its handshake, and for the head of a request. The default is `10 seconds`.
     #[serde(default)]
     pub head_timeout: Option<String>,

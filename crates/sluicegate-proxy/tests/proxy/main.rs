@@ -12,5 +12,6 @@ mod listen_tls;
 mod readme;
 mod smuggling;
 mod support;
+mod tokens;
 mod upgrades;
 mod upstream_tls;

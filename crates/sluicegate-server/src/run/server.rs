@@ -144,6 +144,13 @@ impl Server {
         if self.grpc.or(self.http).or(self.admin).is_none() {
             return Err(ServerError::new("every port is off: expected at least one"));
         }
+        let counts_tokens =
+            self.service.rules().is_some_and(|rules| rules.live().policies().counts_tokens());
+        if counts_tokens && self.http.is_none() {
+            return Err(ServerError::new(format!("{UNSEEN}: expected the HTTP port to be open")));
+        } else if counts_tokens {
+            tracing::warn!("{UNSEEN}");
+        }
         let certificate = self.tls.as_ref().map(Tls::acceptor).transpose()?;
         let certificate: Option<Certificate> =
             certificate.map(|acceptor| Arc::new(ArcSwap::from_pointee(acceptor)));
@@ -189,6 +196,10 @@ impl Server {
         }))
     }
 }
+
+/// What the server cannot see.
+const UNSEEN: &str = "a rule counts tokens, which only clients of `POST /v1/take` can tell: a proxy that asks about a request \
+                      shows no body, so that each request costs the `default` or is answered with an error";
 
 /// Checks that an admin port is on the loopback address, or has a token.
 ///
