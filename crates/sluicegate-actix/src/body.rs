@@ -1,11 +1,27 @@
-use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_web::body::{BodySize, MessageBody};
+use actix_web::http::header::HeaderMap;
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
+use sluicegate_core::adapter::{AsEnforcer, Unsettled};
+use sluicegate_core::condition::InFlightGuard;
+
+/// What a request holds until its response has been sent. It is released on drop.
+pub(crate) trait Held {
+    /// A part of the body has passed.
+    fn passed(&mut self) {}
+}
+
+impl Held for InFlightGuard {}
+
+impl<E: AsEnforcer> Held for Unsettled<E, HeaderMap> {
+    fn passed(&mut self) {
+        Self::passed(self);
+    }
+}
 
 pin_project! {
     /// The body of a response that has passed the middleware: that of the service inside, as it is.
@@ -17,7 +33,7 @@ pin_project! {
         // Dropped first, because it may report its cost.
         #[pin]
         inner: B,
-        held: Option<Box<dyn Any>>,
+        held: Option<Box<dyn Held>>,
     }
 }
 
@@ -29,7 +45,7 @@ impl<B> Body<B> {
     }
 
     /// `inner`, and what is held until it has ended.
-    pub(crate) fn holding(inner: B, held: Option<Box<dyn Any>>) -> Self {
+    pub(crate) fn holding(inner: B, held: Option<Box<dyn Held>>) -> Self {
         Self { inner, held }
     }
 
@@ -63,7 +79,8 @@ impl<B: MessageBody> MessageBody for Body<B> {
     ) -> Poll<Option<Result<Bytes, B::Error>>> {
         let mut this = self.project();
         let chunk = ready!(this.inner.as_mut().poll_next(cx));
-        if this.held.is_some() {
+        if let Some(held) = this.held {
+            held.passed();
             let is_more = matches!(chunk, Some(Ok(_)))
                 && !matches!(this.inner.size(), BodySize::None | BodySize::Sized(0));
             if !is_more {

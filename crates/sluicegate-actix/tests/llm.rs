@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::future::poll_fn;
+
 use actix_http::Request;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
@@ -12,6 +14,7 @@ use sluicegate_actix::cost::llm::{Count, Estimate, tokens};
 use sluicegate_actix::response::Dialect;
 use sluicegate_actix::service::{EstimateMiddleware, UsageMiddleware};
 use sluicegate_actix::{Global, Limit, ManualClock, RateLimit};
+use tokio_stream::StreamExt;
 
 const STREAM: &str = concat!(
     "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n",
@@ -33,11 +36,18 @@ async fn app()
         let parts: Vec<_> = parts.collect();
         HttpResponse::Ok().content_type("text/event-stream").streaming(tokio_stream::iter(parts))
     };
+    // The model keeps the connection open behind its last event.
+    let done = || async {
+        let parts = [STREAM, "data: [DONE]\n\n"].map(|part| Ok::<_, Error>(web::Bytes::from(part)));
+        let parts = tokio_stream::iter(parts).chain(tokio_stream::pending());
+        HttpResponse::Ok().content_type("text/event-stream").streaming(parts)
+    };
     let app = App::new()
         .wrap(UsageMiddleware::new())
         .wrap(limits)
         .wrap(estimate)
         .route("/stream", web::post().to(stream))
+        .route("/done", web::post().to(done))
         .route(
             "/whole",
             web::post().to(async || {
@@ -71,6 +81,33 @@ async fn an_answer_is_charged_what_it_used() {
         drop(next);
         clock.advance(secs(60));
     }
+}
+
+#[actix_web::test]
+async fn a_stream_that_has_said_what_it_used_is_settled_before_its_body_ends() {
+    let (app, _clock) = app().await;
+    let response = test::call_service(&app, ask("/done", r#"{"max_tokens": 400}"#)).await;
+    let mut body = std::pin::pin!(response.into_body());
+    for spent in [400, 50] {
+        poll_fn(|cx| body.as_mut().poll_next(cx)).await.expect("a part").ok().expect("no error");
+        let next = test::call_service(&app, ask("/fails", r#"{"max_tokens": 100}"#)).await;
+        assert_eq!(remaining(&next), (900 - spent).to_string());
+        test::read_body(next).await;
+    }
+}
+
+#[actix_web::test]
+async fn the_model_is_asked_for_an_answer_that_can_be_read() {
+    let app = App::new().wrap(UsageMiddleware::new()).route(
+        "/",
+        web::get().to(async |request: actix_web::HttpRequest| {
+            let asked = request.headers().get_all("accept-encoding");
+            asked.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(",")
+        }),
+    );
+    let app = test::init_service(app).await;
+    let request = TestRequest::get().uri("/").insert_header(("accept-encoding", "gzip, br"));
+    assert_eq!(test::call_and_read_body(&app, request.to_request()).await, "identity");
 }
 
 #[actix_web::test]

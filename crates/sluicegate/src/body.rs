@@ -122,8 +122,11 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
                 let has_ended = match &frame {
                     None | Some(Err(_)) => true,
                     Some(Ok(frame)) => {
-                        if let (Some(trailers), Some(held)) = (frame.trailers_ref(), &mut *held) {
-                            held.saw_trailers(trailers);
+                        if let Some(held) = held {
+                            match frame.trailers_ref() {
+                                Some(trailers) => held.saw_trailers(trailers),
+                                None => held.passed(),
+                            }
                         }
                         frame.is_trailers() || body.is_end_stream()
                     }

@@ -6,6 +6,9 @@ use sluicegate_core::condition::InFlightGuard;
 ///
 /// It is boxed, so that the type of a body does not depend on what it holds.
 pub(crate) trait Held: Send + Sync {
+    /// A part of the body has passed.
+    fn passed(&mut self) {}
+
     /// The body ends with these trailers.
     fn saw_trailers(&mut self, trailers: &HeaderMap) {
         let _ = trailers;
@@ -15,6 +18,10 @@ pub(crate) trait Held: Send + Sync {
 impl Held for InFlightGuard {}
 
 impl<E: AsEnforcer + Send + Sync> Held for Unsettled<E, HeaderMap> {
+    fn passed(&mut self) {
+        Self::passed(self);
+    }
+
     fn saw_trailers(&mut self, trailers: &HeaderMap) {
         Self::saw_trailers(self, || trailers.clone());
     }

@@ -3,12 +3,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use actix_web::http::header::{ACCEPT_ENCODING, HeaderValue};
 use actix_web::{Error, HttpMessage};
 use pin_project_lite::pin_project;
 use sluicegate_core::Cost;
+use sluicegate_core::adapter::PassingUsage;
 use sluicegate_core::cost::RunningCost;
-use sluicegate_core::cost::llm::{Media, TokenUsage, UsageReader};
+use sluicegate_core::cost::llm::TokenUsage;
 
 use crate::llm::watched::WatchedBody;
 use crate::reply::find_line;
@@ -16,10 +17,13 @@ use crate::reply::find_line;
 /// A middleware that reads the usage in the answers of a language model as they pass, and reports it to the
 /// [`RateLimit`](crate::RateLimit) around it, for [`settle_tokens`](crate::rule::By::settle_tokens).
 ///
-/// [`UsageReader`] says what it finds. Nothing of the answer is kept or delayed. A response that is compressed, or neither
-/// JSON nor a stream of events, cannot be read: what was reserved stays charged. So wrap
-/// `actix_web::middleware::Compress` later. A response with a [`TokenUsage`], a [`RunningCost`] or a [`Cost`] of
-/// the handler is left alone.
+/// [`UsageReader`](crate::cost::llm::UsageReader) says what it finds, and when it is final. Nothing of the answer is kept or
+/// delayed. A response that is compressed, or neither JSON nor a stream of events, cannot be read: what was reserved stays
+/// charged, and the answer is [counted](crate::observe::Counts::unread). A response with a [`TokenUsage`], a
+/// [`RunningCost`] or a [`Cost`] of the handler is left alone.
+///
+/// The handler sees `Accept-Encoding: identity`, whatever the client sent. So a handler that passes requests on to a model
+/// asks for an answer that can be read. Wrap `actix_web::middleware::Compress` later.
 #[derive(Debug, Clone, Copy, Default)]
 #[must_use]
 pub struct UsageMiddleware;
@@ -62,7 +66,9 @@ where
         self.0.poll_ready(cx)
     }
 
-    fn call(&self, request: ServiceRequest) -> Self::Future {
+    fn call(&self, mut request: ServiceRequest) -> Self::Future {
+        let identity = HeaderValue::from_static("identity");
+        request.headers_mut().insert(ACCEPT_ENCODING, identity);
         UsageFuture { future: self.0.call(request) }
     }
 }
@@ -85,26 +91,25 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = ready!(self.project().future.poll(cx));
         Poll::Ready(response.map(|mut response| {
-            let reader = reader(&mut response);
-            response.map_body(|_, body| WatchedBody::new(body, reader))
+            let usage = passing(&mut response);
+            response.map_body(|_, body| WatchedBody::new(body, usage))
         }))
     }
 }
 
-/// A reader for the response, whose usage is left for the limit.
-fn reader<B>(response: &mut ServiceResponse<B>) -> Option<UsageReader> {
+/// Reads the response's usage, and leaves it for the limit. One that cannot be read is left too, so that the limit knows
+/// that it was not.
+fn passing<B>(response: &mut ServiceResponse<B>) -> PassingUsage {
     if is_there::<TokenUsage, B>(response)
         || is_there::<RunningCost, B>(response)
         || is_there::<Cost, B>(response)
     {
-        return None;
+        return PassingUsage::nothing();
     }
-    let headers = response.headers();
-    let line = |name| find_line(headers, name);
-    let media = Media::of(line(CONTENT_TYPE.as_str()), line(CONTENT_ENCODING.as_str()))?;
     let usage = TokenUsage::new();
-    response.response_mut().extensions_mut().insert(usage.clone());
-    Some(UsageReader::new(media, usage))
+    let passing = PassingUsage::of(&usage, |name| find_line(response.headers(), name));
+    response.response_mut().extensions_mut().insert(usage);
+    passing
 }
 
 /// Whether the handler has left a `T`, in the response or in the request.

@@ -6,10 +6,9 @@ use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
 use sluicegate_core::adapter::PassingUsage;
-use sluicegate_core::cost::llm::UsageReader;
 
 pin_project! {
-    /// The body of a response, whose usage a [`UsageReader`] reads as it passes. It behaves like the body inside.
+    /// The body of a response, whose usage a [`UsageReader`](crate::cost::llm::UsageReader) reads as it passes. It behaves like the body inside.
     pub struct WatchedBody<B> {
         #[pin]
         body: B,
@@ -18,8 +17,8 @@ pin_project! {
 }
 
 impl<B> WatchedBody<B> {
-    pub(super) fn new(body: B, reader: Option<UsageReader>) -> Self {
-        Self { body, usage: PassingUsage::new(reader) }
+    pub(super) const fn new(body: B, usage: PassingUsage) -> Self {
+        Self { body, usage }
     }
 }
 

@@ -52,6 +52,16 @@ impl<E: AsEnforcer, H> Unsettled<E, H> {
         Self { paid, reply }
     }
 
+    /// A part of the body has passed. If the usage of its tokens is final, they are settled now: the end of the body may
+    /// come late, or never.
+    pub fn passed(&mut self) {
+        if let Some(reply) = &self.reply {
+            if reply.usage.as_ref().is_some_and(TokenUsage::is_final) {
+                self.paid.end_usage(reply);
+            }
+        }
+    }
+
     /// The body ends with these trailers.
     pub fn saw_trailers(&mut self, trailers: impl FnOnce() -> H) {
         if let Some(reply) = &mut self.reply {

@@ -42,6 +42,8 @@ pub struct Cost(pub u64);
 pub(crate) enum Due {
     /// With the head of the response.
     Head,
+    /// When the usage of tokens is final, at the latest with the end of the body. With the head if none is reported.
+    Usage,
     /// With the head, or with the end of the body if the cost is running until then.
     Cost,
     /// With the end of the body.
@@ -54,6 +56,8 @@ pub(crate) struct Account(Arc<Entry<Spent>>);
 
 struct Entry<F: ?Sized> {
     due: Due,
+    /// Whether it is settled by the usage of tokens, where one is reported.
+    counts_tokens: bool,
     spent: F,
 }
 
@@ -65,24 +69,31 @@ impl Account {
         due: Due,
         spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self::bounded(due, move |reply, charged, most| spent(reply, charged).min(most))
+        Self::bounded(due, due == Due::Usage, move |reply, charged, most| {
+            spent(reply, charged).min(most)
+        })
     }
 
     fn bounded(
         due: Due,
+        counts_tokens: bool,
         spent: impl Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Entry { due, spent }))
+        Self(Arc::new(Entry { due, counts_tokens, spent }))
     }
 
     /// This account with another bound.
     pub(crate) fn at_most(self, bound: u64) -> Self {
-        Self::bounded(self.0.due, move |reply, charged, _| (self.0.spent)(reply, charged, bound))
+        Self::bounded(self.0.due, self.counts_tokens(), move |reply, charged, _| {
+            (self.0.spent)(reply, charged, bound)
+        })
     }
 
     /// This account, settled when the body has ended.
     pub(crate) fn at_end(self) -> Self {
-        Self::bounded(Due::End, move |reply, charged, most| (self.0.spent)(reply, charged, most))
+        Self::bounded(Due::End, self.counts_tokens(), move |reply, charged, most| {
+            (self.0.spent)(reply, charged, most)
+        })
     }
 
     /// The part of `charged` that stays charged, at most `most`. All of it, without an account.
@@ -95,11 +106,21 @@ impl Account {
         self.0.due != Due::Head
     }
 
+    /// Whether it is settled by the usage of tokens, where one is reported.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        self.0.counts_tokens
+    }
+
+    /// Whether it is settled as soon as the usage of tokens is final.
+    pub(crate) fn is_by_usage(&self) -> bool {
+        self.0.due == Due::Usage
+    }
+
     /// Whether it waits for the end of the body of a response whose cost may be running.
     pub(crate) fn waits(&self, is_running: bool) -> bool {
         match self.0.due {
             Due::Head => false,
-            Due::Cost => is_running,
+            Due::Usage | Due::Cost => is_running,
             Due::End => true,
         }
     }
@@ -117,7 +138,8 @@ impl Account {
         let due =
             |account: &Option<Self>| account.as_ref().map_or(Due::Head, |Self(entry)| entry.due);
         let due = due(&first).max(due(&second));
-        Some(Self::bounded(due, move |reply, _, most| {
+        let counts_tokens = [&first, &second].into_iter().flatten().any(Self::counts_tokens);
+        Some(Self::bounded(due, counts_tokens, move |reply, _, most| {
             let first = Self::spent(first.as_ref(), reply, charged_first, most);
             first.saturating_add(Self::spent(second.as_ref(), reply, charged_second, most))
         }))

@@ -24,6 +24,10 @@ pub struct Counts {
     pub uncounted: u64,
     /// Decisions that the store failed to make.
     pub store_failures: u64,
+    /// Answers charged what was reserved for them, or what was seen of them, because nobody has read how many tokens they
+    /// used: the answer did not say it, it was compressed, or its client left before. See
+    /// [`settle_tokens`](crate::rule::By::settle_tokens).
+    pub unread: u64,
 }
 
 /// The counters of an adapter. [`Counts`] is a copy of them.
@@ -45,6 +49,8 @@ pub struct Counters {
     pub uncounted: Counter,
     /// For [`Counts::store_failures`].
     pub store_failures: Counter,
+    /// For [`Counts::unread`].
+    pub unread: Counter,
     /// When a failing store, or a key that the server does not provide, was last logged.
     pub(crate) told: LastTold,
     /// When limits that were not counted were last logged.
@@ -55,6 +61,8 @@ pub struct Counters {
     pub(crate) bans: LastTold,
     /// When a request that a limit on trial would have refused was last logged.
     pub(crate) trials: LastTold,
+    /// When an answer whose usage was not read was last logged.
+    pub(crate) unread_told: LastTold,
 }
 
 /// When something was last logged that every request can cause.
@@ -103,6 +111,7 @@ impl Counters {
             keyless: self.keyless.read(),
             uncounted: self.uncounted.read(),
             store_failures: self.store_failures.read(),
+            unread: self.unread.read(),
         }
     }
 }

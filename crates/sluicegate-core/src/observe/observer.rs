@@ -42,6 +42,8 @@ pub(crate) enum Event<'a> {
     Incomplete(&'a Missing),
     /// The store did not decide.
     StoreFailed(&'a StoreError, OnStoreError),
+    /// It was answered, and nobody has read how many tokens that used.
+    Unread,
 }
 
 /// What happens to a request that exceeds a limit.
@@ -136,6 +138,13 @@ impl Observer {
                 self.meter.failed(error);
                 if self.events && self.counters.told.is_over(clock.now()) {
                     report::store_failed(error, then, self.counters.read().store_failures);
+                }
+            }
+            Event::Unread => {
+                self.counters.unread.add();
+                self.meter.unread();
+                if self.events && self.counters.unread_told.is_over(clock.now()) {
+                    report::unread(self.counters.read().unread);
                 }
             }
         }

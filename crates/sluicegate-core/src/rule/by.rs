@@ -89,9 +89,10 @@ impl<K, L, C> By<K, L, C> {
     }
 
     /// Corrects the charge to the tokens that the answer used: to what `count` counts of the
-    /// [`TokenUsage`](crate::cost::llm::TokenUsage) in the response's extensions, when the body has ended.
+    /// [`TokenUsage`](crate::cost::llm::TokenUsage) in the response's extensions, when that is final or the body has
+    /// ended.
     ///
-    /// | at the end | the request is charged |
+    /// | then | the request is charged |
     /// | --- | --- |
     /// | the usage is final | what was used, even beyond the limit: the next requests wait for it |
     /// | the client has gone, the stream broke, or the model did not report | the larger of the reservation and what was seen |
@@ -115,7 +116,7 @@ impl<K, L, C> By<K, L, C> {
     /// ```
     #[must_use]
     pub fn settle_tokens(self, count: Count) -> Self {
-        self.settle(Due::Cost, move |reply, charged| settle::spent(reply, charged, count))
+        self.settle(Due::Usage, move |reply, charged| settle::spent(reply, charged, count))
     }
 
     /// Settles when the response's body has ended, failed, or been dropped because the client has gone, instead of

@@ -4,14 +4,14 @@ use crate::support::{Running, Upstream};
 
 /// 10,000 tokens, which do not come back within a test.
 const BUDGET: &str = "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"fixed 10000/day\"]\n\
-    when = { path = \"/v1/**\" }\ncost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n\
+    when = { path = \"/v1/*\" }\ncost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n\
     [dialect]\napi = \"openai\"\ntokens = \"tokens\"\n";
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
     4d\r\ndata: {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":12,\"total_tokens\":21}}\n\r\n\
     1\r\n\n\r\ne\r\ndata: [DONE]\n\n\r\n";
 
-const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 31\r\n\r\n\
+const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 31\r\n\r\n\
     {\"usage\": {\"total_tokens\": 21}}";
 
 fn post(path: &str, fields: &str, body: &str) -> String {

@@ -2,26 +2,30 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, Request, Response};
+use http::header::ACCEPT_ENCODING;
+use http::{HeaderValue, Request, Response};
 use pin_project_lite::pin_project;
 use sluicegate_core::Cost;
+use sluicegate_core::adapter::PassingUsage;
 use sluicegate_core::cost::RunningCost;
-use sluicegate_core::cost::llm::{Media, TokenUsage, UsageReader};
+use sluicegate_core::cost::llm::TokenUsage;
 use tower::Service;
 use tower_layer::Layer;
 
+use crate::held::find_line;
 use crate::llm::watched::WatchedBody;
 
 /// A tower layer that reads the usage in the answers of a language model as they pass, and reports it to the
 /// [`RateLimitLayer`](crate::RateLimitLayer) around it, for
 /// [`settle_tokens`](crate::rule::By::settle_tokens).
 ///
-/// [`UsageReader`] says what it finds. Nothing of the answer is kept or delayed. A response that is compressed, or neither
-/// JSON nor a stream of events, cannot be read: what was reserved stays charged. A response with a [`TokenUsage`], a
+/// [`UsageReader`](crate::cost::llm::UsageReader) says what it finds, and when it is final. Nothing of the answer is kept or
+/// delayed. A response that is compressed, or neither JSON nor a stream of events, cannot be read: what was reserved stays
+/// charged, and the answer is [counted](crate::observe::Counts::unread). A response with a [`TokenUsage`], a
 /// [`RunningCost`] or a [`Cost`] of the handler is left alone.
 ///
-/// To read answers of a model behind a proxy, do not pass `Accept-Encoding` on to it.
+/// The handler sees `Accept-Encoding: identity`, whatever the client sent. So a handler that passes requests on to a model
+/// asks for an answer that can be read. A layer that compresses goes around this one.
 ///
 /// ```
 /// use http::{Request, Response};
@@ -65,6 +69,12 @@ impl UsageLayer {
     pub const fn new() -> Self {
         Self
     }
+
+    /// Reads the usage of one response, as the layer does with each: for a service that reads it of some.
+    pub fn watch<B>(mut response: Response<B>) -> Response<WatchedBody<B>> {
+        let usage = passing(&mut response);
+        response.map(|body| WatchedBody::new(body, usage))
+    }
 }
 
 impl<I> Layer<I> for UsageLayer {
@@ -91,7 +101,8 @@ where
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         UsageFuture { future: self.0.call(request) }
     }
 }
@@ -112,33 +123,24 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = ready!(self.project().future.poll(cx));
-        Poll::Ready(response.map(|mut response| {
-            let reader = reader(&mut response);
-            response.map(|body| WatchedBody::new(body, reader))
-        }))
+        Poll::Ready(response.map(UsageLayer::watch))
     }
 }
 
-/// A reader for the response, whose usage is left for the limit.
-fn reader<B>(response: &mut Response<B>) -> Option<UsageReader> {
+/// Reads the response's usage, and leaves it for the limit. One that cannot be read is left too, so that the limit knows
+/// that it was not.
+fn passing<B>(response: &mut Response<B>) -> PassingUsage {
     let extensions = response.extensions();
     if extensions.get::<TokenUsage>().is_some()
         || extensions.get::<RunningCost>().is_some()
         || extensions.get::<Cost>().is_some()
     {
-        return None;
+        return PassingUsage::nothing();
     }
-    let media = Media::of(
-        line(response.headers(), CONTENT_TYPE),
-        line(response.headers(), CONTENT_ENCODING),
-    )?;
     let usage = TokenUsage::new();
-    response.extensions_mut().insert(usage.clone());
-    Some(UsageReader::new(media, usage))
-}
-
-fn line(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
-    headers.get(name).map(|value| value.as_bytes())
+    let passing = PassingUsage::of(&usage, |name| find_line(response.headers(), name));
+    response.extensions_mut().insert(usage);
+    passing
 }
 
 impl<F> fmt::Debug for UsageFuture<F> {

@@ -6,10 +6,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use sluicegate_core::adapter::PassingUsage;
-use sluicegate_core::cost::llm::UsageReader;
 
 pin_project! {
-    /// The body of a response, whose usage a [`UsageReader`] reads as it passes. It behaves like the body inside.
+    /// The body of a response, whose usage a [`UsageReader`](crate::cost::llm::UsageReader) reads as it passes. It behaves like the body inside.
     pub struct WatchedBody<B> {
         #[pin]
         body: B,
@@ -18,8 +17,15 @@ pin_project! {
 }
 
 impl<B> WatchedBody<B> {
-    pub(super) fn new(body: B, reader: Option<UsageReader>) -> Self {
-        Self { body, usage: PassingUsage::new(reader) }
+    pub(super) const fn new(body: B, usage: PassingUsage) -> Self {
+        Self { body, usage }
+    }
+}
+
+/// A body whose usage nobody reads.
+impl<B> From<B> for WatchedBody<B> {
+    fn from(body: B) -> Self {
+        Self::new(body, PassingUsage::nothing())
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) type Answer = Response<Body<Body<WatchedBody<Stream>>>>;
 pub(crate) struct Model {
     pub(crate) clock: ManualClock,
     store: Memory,
+    unread: Arc<dyn Fn() -> u64 + Send + Sync>,
     answer: Arc<Mutex<Response<Stream>>>,
     /// The bodies of the requests that reached the model.
     pub(crate) asked: Arc<Mutex<Vec<Bytes>>>,
@@ -92,9 +93,11 @@ impl Model {
         let limits = RateLimitLayer::new(rule)
             .store(store.clone())
             .dialect(Dialect::openai().tokens("tokens"));
+        let counting = limits.clone();
+        let unread = Arc::new(move || counting.counts().unread);
         let service = limits.layer(UsageLayer::new().layer(model));
         let service = EstimateLayer::new(estimate).at_most(100_000).layer(service);
-        Self { clock, store, answer, asked, service: BoxCloneSyncService::new(service) }
+        Self { clock, store, unread, answer, asked, service: BoxCloneSyncService::new(service) }
     }
 
     /// Answers with a stream of events.
@@ -105,6 +108,16 @@ impl Model {
     pub(crate) fn answers(&self, status: u16, media: &str, stream: Stream) {
         let response = Response::builder().status(status).header("content-type", media);
         *self.answer.lock().unwrap() = response.body(stream).unwrap();
+    }
+
+    /// The next answers declare this length.
+    pub(crate) fn declares(&self, length: usize) {
+        self.answer.lock().unwrap().headers_mut().insert("content-length", length.into());
+    }
+
+    /// How many answers were charged without their usage.
+    pub(crate) fn unread(&self) -> u64 {
+        (self.unread)()
     }
 
     /// Sends `body`, and returns the response before its body is read.

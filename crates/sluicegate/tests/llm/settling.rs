@@ -20,6 +20,132 @@ async fn a_stream_is_charged_what_it_used() {
     assert_eq!(model.spent(), 320);
 }
 
+/// A client that stops reading where the answer says that nothing follows.
+#[tokio::test]
+async fn a_stream_that_has_said_what_it_used_is_settled_before_its_body_ends() {
+    let model = Model::new();
+    model.streams(openai(20, 300));
+    let mut body = model.ask(ASKS_FOR_1_000).await.into_body();
+    for _ in 0..2 {
+        body.frame().await.unwrap().unwrap();
+    }
+    assert_eq!(model.spent(), 1_000);
+    body.frame().await.unwrap().unwrap();
+    assert_eq!(model.spent(), 320);
+    drop(body);
+    assert_eq!(model.spent(), 320);
+}
+
+/// Servers of HTTP/1.1 drop a body once it has as many bytes as its response declares.
+#[tokio::test]
+async fn a_body_that_is_dropped_behind_its_declared_length_is_settled() {
+    let stream = "data: {\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":300}}\n\n";
+    for (media, text) in [
+        ("text/event-stream", stream),
+        ("application/json", r#"{"usage":{"prompt_tokens":20,"completion_tokens":300}}"#),
+    ] {
+        for piece in [1, 7, 1_000] {
+            let model = Model::new();
+            let pieces: Vec<_> = text.as_bytes().chunks(piece).collect();
+            let pieces: Vec<_> = pieces.iter().map(|p| std::str::from_utf8(p).unwrap()).collect();
+            model.answers(200, media, Stream::of(&pieces));
+            model.declares(text.len());
+            let mut body = model.ask(ASKS_FOR_1_000).await.into_body();
+            for left in (0..pieces.len()).rev() {
+                body.frame().await.unwrap().unwrap();
+                assert_eq!(model.spent() == 320, left == 0, "{media}, {left} of {piece}");
+            }
+            drop(body);
+            assert_eq!(model.spent(), 320, "{media}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_whose_usage_is_not_read_are_counted() {
+    let model = Model::new();
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n";
+    let silent = Stream::of(&[text, "data: [DONE]\n\n"]);
+    let zero = "data: {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":0}}\n\n";
+    let liar = Stream::of(&[zero, &text.repeat(100), "data: [DONE]\n\n"]);
+    for (at, (media, answer)) in [
+        ("text/event-stream", silent),
+        ("text/html", Stream::of(&["<p>"])),
+        ("text/event-stream", liar),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        model.answers(200, media, answer);
+        model.ask_and_read(ASKS_FOR_1_000).await;
+        assert_eq!((model.spent(), model.unread()), (1_000, at as u64 + 1), "{media}");
+        model.clock.advance(MINUTE);
+    }
+    model.answers(500, "text/html", Stream::of(&["no"]));
+    model.ask_and_read(ASKS_FOR_1_000).await;
+    model.streams(openai(20, 300));
+    model.ask_and_read(ASKS_FOR_1_000).await;
+    assert_eq!(model.unread(), 3);
+    drop(model.ask(ASKS_FOR_1_000).await);
+    assert_eq!(model.unread(), 4);
+}
+
+#[tokio::test]
+async fn a_layer_without_anybody_who_reads_the_usage_counts_its_answers() {
+    let rule = Limit::per_minute(10_000).by(Global).cost(10).settle_tokens(Count::All);
+    let layer = RateLimitLayer::new(rule);
+    let service = layer.layer(service_fn(|_: Request<()>| async {
+        Ok::<_, std::convert::Infallible>(Response::new(String::new()))
+    }));
+    service.oneshot(Request::new(())).await.unwrap();
+    assert_eq!(layer.counts().unread, 1);
+}
+
+/// What one limit holds is kept until the end of the body, and what another counts is settled before.
+#[tokio::test]
+async fn a_place_is_held_beyond_the_usage() {
+    let store = Memory::builder().clock(ManualClock::new()).build();
+    let place = Limit::concurrent(1).by(Global);
+    let budget = Limit::per_minute(10_000).named("tokens").by(Global);
+    let rule = (budget.cost(1_000).settle_tokens(Count::All), place);
+    let usage = TokenUsage::new();
+    let left = usage.clone();
+    let layer = RateLimitLayer::new(rule).store(store).extensions(true);
+    let service = layer.layer(service_fn(move |_: Request<()>| {
+        let mut response = Response::new(Stream::of(&["a", "b"]));
+        response.extensions_mut().insert(left.clone());
+        async { Ok::<_, std::convert::Infallible>(response) }
+    }));
+    let mut body = service.clone().oneshot(Request::new(())).await.unwrap().into_body();
+    usage.report(Usage { input: 20, output: 1, cached: 0 });
+    usage.finish();
+    body.frame().await.unwrap().unwrap();
+    let refused = service.clone().oneshot(Request::new(())).await.unwrap();
+    assert_eq!(refused.status(), 429);
+    let decision = refused.extensions().get::<sluicegate::Decision>().unwrap();
+    let remaining: Vec<_> = decision.statuses().map(|status| status.remaining).collect();
+    assert_eq!(remaining, [10_000 - 21, 0]);
+    drop(body);
+    let response = service.oneshot(Request::new(())).await.unwrap();
+    let decision = response.extensions().get::<sluicegate::Decision>().unwrap();
+    let remaining: Vec<_> = decision.statuses().map(|status| status.remaining).collect();
+    assert_eq!(remaining, [10_000 - 21 - 1_000, 0]);
+}
+
+#[tokio::test]
+async fn the_model_is_asked_for_an_answer_that_can_be_read() {
+    let asked = service_fn(|request: Request<()>| async move {
+        let asked = request.headers().get_all("accept-encoding").iter();
+        let asked: Vec<_> = asked.map(|value| value.to_str().unwrap().to_owned()).collect();
+        Ok::<_, std::convert::Infallible>(Response::new(asked.join(",")))
+    });
+    let request = Request::builder().header("accept-encoding", "gzip, br");
+    let request = request.header("accept-encoding", "zstd").body(()).unwrap();
+    let response = sluicegate::service::UsageLayer::new().layer(asked).oneshot(request).await;
+    let asked = response.unwrap().into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(asked, "identity");
+}
+
 #[tokio::test]
 async fn a_document_is_charged_what_it_used() {
     let model = Model::new();

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use self::one::One;
 use crate::admission::enforcer::Enforcer;
 use crate::cost::account::Reply;
+use crate::cost::llm::settle::is_unread;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
 use crate::limit::{Decision, Outcome, Receipt};
+use crate::observe::observer::Event;
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
 use crate::store::ticket::hold::Hold;
@@ -228,10 +230,35 @@ impl<E: AsEnforcer> Paid<E> {
     ///
     /// What is dropped without this gives back what is held.
     pub fn end(&mut self, reply: Option<&dyn Reply>) {
+        if let Some(reply) = reply {
+            self.note_unread(reply);
+        }
         match &mut self.0 {
             Payment::One(one) => one.end(reply),
             Payment::Several(ticket) => ticket.finish(reply),
             Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => {}
+        }
+    }
+
+    /// Settles what is charged by tokens, now that their usage is final. The rest waits for [`end`](Self::end).
+    pub(crate) fn end_usage(&mut self, reply: &dyn Reply) {
+        match &mut self.0 {
+            Payment::One(one) => one.end_usage(reply),
+            Payment::Several(ticket) => ticket.finish_usage(reply),
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => {}
+        }
+    }
+
+    /// Tells the observer if tokens were charged for a response whose usage was not read.
+    fn note_unread(&self, reply: &dyn Reply) {
+        let counts_tokens = match &self.0 {
+            Payment::One(one) => one.counts_tokens(),
+            Payment::Several(ticket) => ticket.counts_tokens(),
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
+        };
+        if let (true, Some(enforcer)) = (counts_tokens && is_unread(reply), self.enforcer()) {
+            let enforcer = enforcer.as_enforcer();
+            enforcer.observer.saw(&enforcer.clock, Event::Unread);
         }
     }
 
@@ -249,6 +276,9 @@ impl<E: AsEnforcer> Paid<E> {
             }
             Payment::Degraded(..) => {}
             Payment::Shadowed(_) | Payment::Unknown => return false,
+        }
+        if !is_refusal && self.may_wait() && self.rest() == Rest::Nothing {
+            self.note_unread(reply);
         }
         !is_refusal
     }

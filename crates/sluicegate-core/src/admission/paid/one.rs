@@ -144,6 +144,18 @@ impl<E: AsEnforcer> One<E> {
         }
     }
 
+    /// Settles a charge by tokens, now that their usage is final. Another charge waits for the end of the body.
+    pub(super) fn end_usage(&mut self, reply: &dyn Reply) {
+        if !self.is_held && self.account.as_ref().is_some_and(Account::is_by_usage) {
+            self.end(Some(reply));
+        }
+    }
+
+    /// Whether the charge is settled by the usage of tokens, where one is reported.
+    pub(super) fn counts_tokens(&self) -> bool {
+        self.account.as_ref().is_some_and(Account::counts_tokens)
+    }
+
     pub(super) fn into_ticket<S: Store>(mut self, store: S) -> Ticket<S> {
         self.stage = Stage::Settled;
         let Debit { limit, key, cost, account, .. } = self.debit();

@@ -21,7 +21,8 @@ impl Media {
     /// The form that the fields `Content-Type` and `Content-Encoding` announce. `None` if a [`UsageReader`] cannot read
     /// it: because it is something else, or compressed.
     pub fn of(content_type: Option<&[u8]>, content_encoding: Option<&[u8]>) -> Option<Self> {
-        if !content_encoding.is_none_or(is_plain) {
+        let mut codings = content_encoding.unwrap_or_default().split(|byte| *byte == b',');
+        if !codings.all(is_plain) {
             return None;
         }
         let essence = content_type?.split(|byte| *byte == b';').next()?.trim_ascii();
@@ -39,7 +40,7 @@ impl Media {
     }
 }
 
-/// Whether a body with this `Content-Encoding` is not compressed.
+/// Whether a body with this coding is not compressed.
 pub(super) fn is_plain(coding: &[u8]) -> bool {
     let coding = coding.trim_ascii();
     coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
@@ -54,13 +55,19 @@ pub(super) fn is_plain(coding: &[u8]) -> bool {
 ///   `stream_options: {"include_usage": true}`.
 /// - OpenAI, Responses: `input_tokens`, `output_tokens`, `total_tokens`, `input_tokens_details.cached_tokens`.
 /// - Anthropic, Messages: `input_tokens`, `output_tokens`, `cache_creation_input_tokens`, `cache_read_input_tokens`. The
-///   last two are not part of `input_tokens` there. Both count as input here, and what was read as cached.
+///   last two are not part of `input_tokens` there. Both count as input here, and what was read as cached. Gateways also
+///   write them beside `prompt_tokens`, which includes them. Where there is a `total_tokens`, it is the total.
 ///
 /// Nothing is kept of the answer but these numbers: the bytes may be cut anywhere, and lines have any length. Text that
 /// the model writes is never taken for a usage. Of several reports the largest number counts, so an event that is
-/// forged or repeated cannot lower it. A number that is negative or not whole is ignored.
+/// forged or repeated cannot lower it. A number that is negative is ignored.
 ///
-/// Until the model reports its output, the output is estimated by the text so far: a token for each four bytes.
+/// Until the model reports its output, the output is estimated by the text so far: a token for each four bytes. A report
+/// is not believed if more text follows it, or if it is below a quarter of that estimate.
+///
+/// The usage is [final](TokenUsage::is_final) where the answer says that nothing follows, because clients stop reading
+/// there: at the end of the document, behind `[DONE]`, `message_stop`, `response.completed`, `response.incomplete` or
+/// `response.failed`, and in [`finish`](Self::finish).
 ///
 /// ```
 /// use sluicegate::cost::llm::{Media, TokenUsage, UsageReader};
@@ -84,42 +91,109 @@ impl UsageReader {
     /// A reader that reports to `usage`.
     pub fn new(media: Media, usage: TokenUsage) -> Self {
         let sse = (media == Media::Events).then(Sse::default);
-        let document = Document { json: Json::new(), found: Found::default() };
-        Self { sse, document, handle: usage }
+        Self { sse, document: Document::new(), handle: usage }
     }
 
     /// Reads the next bytes of the body.
     pub fn read(&mut self, bytes: &[u8]) {
         match &mut self.sse {
             Some(sse) => sse.read(bytes, &mut self.document),
-            None => self.document.data(bytes),
+            None => {
+                self.document.data(bytes);
+                self.document.is_last |= self.document.has_closed;
+            }
         }
-        let found = &self.document.found;
-        self.handle.report(found.usage());
-        self.handle.report_seen(found.text.div_ceil(BYTES_PER_TOKEN));
+        self.handle.report_seen(self.document.found.seen());
+        self.handle.report(self.document.closed);
+        if self.document.is_last {
+            self.finish();
+        }
     }
 
     /// The body has ended as it should. If a usage was found, it is final.
     pub fn finish(&mut self) {
-        if self.document.found.is_complete {
+        let found = &self.document.found;
+        self.handle.report(found.usage());
+        if found.is_believed() {
             self.handle.finish();
         }
     }
 }
 
+/// The document that is read, one of many in a stream.
 #[derive(Debug, Clone)]
 struct Document {
     json: Json,
+    done: Done,
     found: Found,
+    /// What was found in the documents that were read to their end. A total without its parts would mean something else.
+    closed: Usage,
+    /// Whether the document has been read to its end.
+    has_closed: bool,
+    /// Whether it is the last one of the answer.
+    is_last: bool,
+}
+
+impl Document {
+    fn new() -> Self {
+        Self {
+            json: Json::new(),
+            done: Done::default(),
+            found: Found::default(),
+            closed: Usage::default(),
+            has_closed: false,
+            is_last: false,
+        }
+    }
+
+    fn close(&mut self) {
+        self.has_closed = true;
+        self.is_last |= self.found.close();
+        self.closed = self.found.usage();
+    }
 }
 
 impl Events for Document {
     fn data(&mut self, bytes: &[u8]) {
+        self.is_last |= self.done.read(bytes);
         self.json.read(bytes, &mut self.found);
+        if self.json.is_complete() && !self.has_closed {
+            self.close();
+        }
     }
 
     fn end(&mut self) {
+        if !self.has_closed {
+            // What a broken document says does not reach into the next one.
+            self.found.close();
+        }
         self.json = Json::new();
+        self.done = Done::default();
+        self.has_closed = false;
+    }
+}
+
+/// Looks for `[DONE]`, which is the data of the last event of OpenAI's streams.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    /// How many bytes of it are read. More than it has, once the data is something else.
+    read: usize,
+}
+
+impl Done {
+    const TEXT: &'static [u8] = b"[DONE]";
+
+    /// Reads the next bytes of the data. Returns whether it is complete.
+    fn read(&mut self, bytes: &[u8]) -> bool {
+        for byte in bytes {
+            match Self::TEXT.get(self.read) {
+                Some(expected) if byte == expected => self.read += 1,
+                Some(_) if self.read == 0 && byte.is_ascii_whitespace() => {}
+                Some(_) => self.read = usize::MAX,
+                None => break,
+            }
+        }
+        self.read == Self::TEXT.len()
     }
 }
 
@@ -129,25 +203,62 @@ struct Found {
     input: u64,
     output: u64,
     total: u64,
-    /// A part of `input`.
+    /// A part of the input.
     cached: u64,
-    /// Input beside `input`.
+    /// Input beside `input`, or a part of it, as the total says.
     cache_creation: u64,
     cache_read: u64,
+    /// Whether `input` is that of OpenAI's API, which includes what is cached.
+    includes_cached: bool,
     /// Bytes of text that the model has written.
     text: u64,
-    /// Whether the model has said what the whole answer used. The `message_start` of Anthropic's API says only what
-    /// is used at the beginning.
-    is_complete: bool,
+    /// How much of the text was there when the model last said what the whole answer used. The `message_start` of
+    /// Anthropic's API says only what is used at the beginning.
+    covered: Option<u64>,
+    /// Whether the present document says what the whole answer used. It covers all text of that document.
+    says_usage: bool,
+    /// Whether the present document is the last one of its stream.
+    says_end: bool,
 }
+
+/// A report of less than a token for so many bytes of text is not believed. The tokenizers of large models take up to
+/// 9 bytes of a text for a token, in the scripts of India and of the Caucasus, which have three bytes for a character.
+const BELIEVED: u64 = 4 * BYTES_PER_TOKEN;
 
 impl Found {
     fn usage(&self) -> Usage {
-        let beside = self.cache_creation.saturating_add(self.cache_read);
-        let input = self.input.saturating_add(beside);
+        let Self { input, output, total, .. } = *self;
+        let beside = match self.includes_cached {
+            true => 0,
+            false => self.cache_creation.saturating_add(self.cache_read),
+        };
+        let beside = match total {
+            0 => beside,
+            total => beside.min(total.saturating_sub(input.saturating_add(output))),
+        };
+        let input = input.saturating_add(beside);
         // A total that is larger than its parts has parts that are not named, such as reasoning.
-        let output = self.output.max(self.total.saturating_sub(input));
-        Usage { input, output, cached: self.cached.saturating_add(self.cache_read).min(input) }
+        let output = output.max(total.saturating_sub(input));
+        Usage { input, output, cached: self.cached.max(self.cache_read).min(input) }
+    }
+
+    /// The output by the text so far.
+    fn seen(&self) -> u64 {
+        self.text.div_ceil(BYTES_PER_TOKEN)
+    }
+
+    /// Whether the model has said what the answer used, and it can be true.
+    fn is_believed(&self) -> bool {
+        let covered = if self.says_usage { Some(self.text) } else { self.covered };
+        covered == Some(self.text) && self.usage().output >= self.text / BELIEVED
+    }
+
+    /// The document has ended. Returns whether it is the last one.
+    fn close(&mut self) -> bool {
+        if std::mem::take(&mut self.says_usage) {
+            self.covered = Some(self.text);
+        }
+        std::mem::take(&mut self.says_end)
     }
 }
 
@@ -160,7 +271,11 @@ impl Visit for Found {
             return;
         };
         let largest = match name {
-            [Name::PromptTokens | Name::InputTokens] => &mut self.input,
+            [Name::PromptTokens] => {
+                self.includes_cached = true;
+                &mut self.input
+            }
+            [Name::InputTokens] => &mut self.input,
             [Name::CompletionTokens | Name::OutputTokens] => &mut self.output,
             [Name::TotalTokens] => &mut self.total,
             [Name::PromptTokensDetails | Name::InputTokensDetails, Name::CachedTokens] => {
@@ -173,13 +288,18 @@ impl Visit for Found {
         *largest = number.max(*largest);
         let is_of_answer =
             matches!(name, [Name::CompletionTokens | Name::OutputTokens | Name::TotalTokens]);
-        self.is_complete |= is_of_answer && path.names()[0] != Message;
+        self.says_usage |= is_of_answer && path.names()[0] != Message;
     }
 
-    fn string(&mut self, path: &Path, Seen { length, .. }: Seen<'_>) {
-        use Name::{Choices, Delta, Item, Message, Text};
+    fn string(&mut self, path: &Path, Seen { beginning, length, .. }: Seen<'_>) {
+        use Name::{Choices, Delta, Item, Message, Output, Text, Type};
         let is_text = match path.names() {
+            [Type] => {
+                self.says_end |= LAST_EVENTS.contains(&beginning);
+                false
+            }
             [Delta] | [Delta, Text] | [Choices, Item, Text] => true,
+            [Text, Item, Text] | [Output, Item, Text, Item, Text] => true,
             [Choices, Item, Delta | Message, rest @ ..] => rest.last() == Some(&Text),
             _ => false,
         };
@@ -188,6 +308,10 @@ impl Visit for Found {
         }
     }
 }
+
+/// The types of events behind which no other follows.
+const LAST_EVENTS: [&[u8]; 4] =
+    [b"message_stop", b"response.completed", b"response.incomplete", b"response.failed"];
 
 #[cfg(test)]
 mod tests;

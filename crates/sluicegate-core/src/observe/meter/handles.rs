@@ -17,6 +17,7 @@ pub(super) struct All {
     /// Requests without a key: by the client's mistake, then by the server's.
     keyless: OnceLock<[Counter; 2]>,
     failures: OnceLock<[Counter; StoreError::KINDS.len()]>,
+    unread: OnceLock<Counter>,
 }
 
 /// The metrics of one policy.
@@ -58,6 +59,7 @@ impl Default for All {
             policies: ByPolicy::within(&NAMES),
             keyless: OnceLock::new(),
             failures: OnceLock::new(),
+            unread: OnceLock::new(),
         }
     }
 }
@@ -72,6 +74,7 @@ impl All {
     fn registered(&self, name: &str) -> OfPolicy {
         self.keyless_of(0);
         self.failures_of(0);
+        self.unread();
         OfPolicy::registered(name)
     }
 
@@ -97,6 +100,17 @@ impl All {
             StoreError::KINDS.map(|kind| counter!("sluicegate_store_errors_total", "kind" => kind))
         };
         &self.failures.get_or_init(registered)[kind]
+    }
+
+    pub(super) fn unread(&self) -> &Counter {
+        self.unread.get_or_init(|| {
+            describe_counter!(
+                "sluicegate_unread_answers_total",
+                Unit::Count,
+                "Answers charged what was reserved, because nobody has read how many tokens they used."
+            );
+            counter!("sluicegate_unread_answers_total")
+        })
     }
 }
 

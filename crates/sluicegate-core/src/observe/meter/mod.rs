@@ -87,6 +87,13 @@ impl Meter {
         #[cfg(feature = "metrics")]
         self.handles.failed(error);
     }
+
+    /// Nobody has read how many tokens an answer used.
+    #[inline]
+    pub(crate) fn unread(&self) {
+        #[cfg(feature = "metrics")]
+        self.handles.unread().increment(1);
+    }
 }
 
 impl fmt::Debug for Meter {

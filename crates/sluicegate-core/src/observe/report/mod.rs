@@ -98,6 +98,15 @@ pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) 
     unheard::say_unless(heard!(WARN), || format!("no decision: {error}; then {then:?}"));
 }
 
+/// At most one a second.
+pub(crate) fn unread(so_far: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        so_far,
+        "the tokens that an answer used were not read: it was charged what was reserved for it, or what was seen of it"
+    );
+}
+
 /// The names of the limits for which that is true.
 #[cfg(feature = "tracing")]
 struct Named<'a>(&'a Decision, fn(&LimitStatus) -> bool);

@@ -273,6 +273,16 @@ impl Debit {
             && self.account.as_ref().is_some_and(|account| account.waits(is_running))
     }
 
+    /// Whether it is settled as soon as the usage of tokens is final, which may be before the body has ended.
+    pub(crate) fn is_by_usage(&self) -> bool {
+        !self.limit.is_held() && self.account.as_ref().is_some_and(Account::is_by_usage)
+    }
+
+    /// Whether it is settled by the usage of tokens, where one is reported.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        self.account.as_ref().is_some_and(Account::counts_tokens)
+    }
+
     /// The part of the cost that stays charged when the body has ended, or will never be sent.
     pub(crate) fn spent_at_end(&self, reply: Option<&dyn Reply>) -> u64 {
         match reply {

@@ -35,6 +35,8 @@ enum Fate {
     /// What waits for the end of the body is still to be settled.
     Answered {
         is_running: bool,
+        /// Whether what is charged by tokens is settled already.
+        is_final: bool,
     },
     Settled,
     Refused,
@@ -125,14 +127,14 @@ impl<S: Settle> Ticket<S> {
         if self.fate == Fate::Refused || reply.is_refusal() || !self.charge.debits().any(waits) {
             return self.end(|debit| debit.spent(reply));
         }
-        self.fate = Fate::Answered { is_running };
+        self.fate = Fate::Answered { is_running, is_final: false };
         self.each(|debit| if waits(debit) { debit.cost } else { debit.spent(reply) });
     }
 
     /// What waits for the end of the body.
     pub(crate) fn rest(&self) -> Rest {
         match self.fate {
-            Fate::Answered { is_running } => {
+            Fate::Answered { is_running, .. } => {
                 Rest::of(self.charge.debits().any(|debit| debit.account_waits(is_running)))
             }
             _ => Rest::Nothing,
@@ -141,12 +143,26 @@ impl<S: Settle> Ticket<S> {
 
     /// Settles what has waited for the end of the body.
     pub(crate) fn finish(&mut self, reply: Option<&dyn Reply>) {
-        if let Fate::Answered { is_running } = self.fate {
-            self.end(|debit| match debit.waits(is_running) {
-                true => debit.spent_at_end(reply),
-                false => debit.cost,
+        if let Fate::Answered { is_running, is_final } = self.fate {
+            self.end(|debit| {
+                let is_open = debit.waits(is_running) && !(is_final && debit.is_by_usage());
+                if is_open { debit.spent_at_end(reply) } else { debit.cost }
             });
         }
+    }
+
+    /// Settles what is charged by tokens, now that their usage is final. The rest waits for the end of the body.
+    pub(crate) fn finish_usage(&mut self, reply: &dyn Reply) {
+        if let Fate::Answered { is_running, is_final: false } = self.fate {
+            self.fate = Fate::Answered { is_running, is_final: true };
+            let is_due = |debit: &Debit| debit.is_by_usage() && debit.waits(is_running);
+            self.each(|debit| if is_due(debit) { debit.spent(reply) } else { debit.cost });
+        }
+    }
+
+    /// Whether a charge is settled by the usage of tokens, where one is reported.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        self.fate != Fate::Refused && self.charge.debits().any(Debit::counts_tokens)
     }
 
     /// Changes the charge to `spent` of each limit: gives back the excess, or charges the difference, beyond the

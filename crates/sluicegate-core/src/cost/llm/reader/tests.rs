@@ -125,6 +125,142 @@ fn output_is_estimated_by_its_text_until_the_model_reports_it() {
     assert_eq!(usage.usage(), Usage { output: 420, ..USED });
 }
 
+/// What is reported when the bytes have passed and the body has not ended.
+fn passed(media: Media, text: &str) -> (Usage, bool) {
+    let usage = TokenUsage::new();
+    let mut reader = UsageReader::new(media, usage.clone());
+    text.as_bytes().chunks(1).for_each(|byte| reader.read(byte));
+    (usage.usage(), usage.is_final())
+}
+
+#[test]
+fn a_usage_is_final_where_the_answer_says_that_nothing_follows() {
+    let done = OPENAI.trim_end();
+    for stream in [OPENAI, RESPONSES, ANTHROPIC, done, &done.replace("data: [", "data:[")] {
+        for end in ["\n", "\r", "\r\n"] {
+            let stream = stream.replace("\r\n", "\n").replace('\n', end);
+            assert_eq!(passed(Media::Events, &stream), (USED, true), "{stream}");
+            let trailing = format!("{stream}{end}: comment{end}data: {{\"a\": 1}}{end}{end}x");
+            assert_eq!(passed(Media::Events, &trailing), (USED, true), "{trailing}");
+        }
+    }
+    for last in ["response.incomplete", "response.failed"] {
+        let stream = RESPONSES.replace("response.completed", last);
+        assert_eq!(passed(Media::Events, &stream), (USED, true), "{last}");
+    }
+    let document = r#"{"usage":{"prompt_tokens":20,"completion_tokens":7,"total_tokens":27,
+        "prompt_tokens_details":{"cached_tokens":16}}}"#;
+    for trailing in ["", "\n", " x", "{}"] {
+        assert_eq!(passed(Media::Json, &format!("{document}{trailing}")), (USED, true));
+    }
+    let all_but_the_last = &document[..document.len() - 1];
+    assert!(!passed(Media::Json, all_but_the_last).1);
+}
+
+#[test]
+fn a_usage_is_not_final_before_the_last_event() {
+    let (before, _) = OPENAI.split_once("data: [DONE]").expect("an end");
+    assert!(!passed(Media::Events, before).1);
+    let (before, _) = ANTHROPIC.split_once("event: message_stop").expect("an end");
+    assert_eq!(passed(Media::Events, before), (USED, false));
+    for other in [
+        "data: [DONE\n\n",
+        "data: x[DONE]\n\n",
+        "data: {\"a\": \"[DONE]\"}\n\n",
+        "event: [DONE]\n\n",
+        "data: {\"choices\":[{\"type\":\"message_stop\"}]}\n\n",
+        "data: {\"type\":\"message_stop\"\n\n",
+    ] {
+        assert!(!passed(Media::Events, &format!("{before}{other}")).1, "{other}");
+    }
+}
+
+#[test]
+fn where_a_total_is_there_it_is_the_total() {
+    for (usage, used) in [
+        // LiteLLM: the input includes what is cached, and names it twice.
+        (
+            r#"{"prompt_tokens":2006,"completion_tokens":300,"total_tokens":2306,"prompt_tokens_details":{"cached_tokens":1920},
+            "cache_creation_input_tokens":0,"cache_read_input_tokens":1920}"#,
+            Usage { input: 2_006, output: 300, cached: 1_920 },
+        ),
+        (
+            r#"{"cache_creation_input_tokens":1920,"cache_read_input_tokens":0,"completion_tokens":300,"prompt_tokens":2006,"total_tokens":2306}"#,
+            Usage { input: 2_006, output: 300, cached: 0 },
+        ),
+        (
+            r#"{"total_tokens":2306,"cache_read_input_tokens":1920,"input_tokens":2006,"output_tokens":300}"#,
+            Usage { input: 2_006, output: 300, cached: 1_920 },
+        ),
+        // Without a total, what OpenAI's name counts includes what is cached.
+        (
+            r#"{"cache_read_input_tokens":1920,"prompt_tokens":2006,"completion_tokens":300}"#,
+            Usage { input: 2_006, output: 300, cached: 1_920 },
+        ),
+        // A total that includes what is beside the input.
+        (
+            r#"{"input_tokens":86,"output_tokens":300,"cache_read_input_tokens":1920,"total_tokens":2306}"#,
+            Usage { input: 2_006, output: 300, cached: 1_920 },
+        ),
+        // Anthropic.
+        (
+            r#"{"input_tokens":86,"output_tokens":300,"cache_read_input_tokens":1920}"#,
+            Usage { input: 2_006, output: 300, cached: 1_920 },
+        ),
+    ] {
+        let text = format!("{{\"usage\":{usage}}}");
+        assert_eq!(json(&text), (used, true), "{usage}");
+        assert_eq!(passed(Media::Json, &text), (used, true), "{usage}");
+        let stream = format!("data: {}\n\ndata: [DONE]\n\n", text.replace('\n', " "));
+        assert_eq!(passed(Media::Events, &stream), (used, true), "{usage}");
+    }
+}
+
+/// A stream that reports `first` before 40,000 bytes of text, and `last` behind them.
+fn long(first: &str, last: &str) -> String {
+    let text = "word ".repeat(80);
+    let text = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    format!("data: {{{first}}}\n\n{}data: {{{last}}}\n\ndata: [DONE]\n\n", text.repeat(100))
+}
+
+#[test]
+fn a_usage_far_below_what_was_seen_is_not_believed() {
+    let report = |output: u64| {
+        let total = 9 + output;
+        format!(
+            "\"usage\":{{\"prompt_tokens\":9,\"completion_tokens\":{output},\"total_tokens\":{total}}}"
+        )
+    };
+    for (first, last) in [
+        (report(0), String::new()),
+        (report(0), report(0)),
+        (String::new(), report(0)),
+        (String::new(), report(100)),
+        (report(9_000), String::new()),
+    ] {
+        let (usage, is_final) = events(&long(&first, &last));
+        assert_eq!((usage.output, is_final), (10_000, false), "{first} {last}");
+    }
+    // Tokens may be long.
+    let (usage, is_final) = events(&long("", &report(2_600)));
+    assert_eq!((usage.output, is_final), (2_600, true));
+    let text = "x".repeat(40_000);
+    for whole in [
+        format!(
+            r#"{{"choices":[{{"message":{{"content":"{text}"}}}}],"usage":{{"completion_tokens":1}}}}"#
+        ),
+        format!(
+            r#"{{"content":[{{"type":"text","text":"{text}"}}],"usage":{{"output_tokens":1}}}}"#
+        ),
+        format!(
+            r#"{{"output":[{{"content":[{{"text":"{text}"}}]}}],"usage":{{"output_tokens":1,"total_tokens":5}}}}"#
+        ),
+    ] {
+        let (usage, is_final) = json(&whole);
+        assert_eq!((usage.output, is_final), (10_000, false));
+    }
+}
+
 #[test]
 fn an_answer_that_only_begins_is_not_final() {
     let start = ANTHROPIC.split("event: message_delta").next().expect("a beginning");
