@@ -111,6 +111,34 @@ async fn a_throttle_sheds_with_503() {
     assert!(shed.starts_with("HTTP/1.1 503 "), "{shed}");
 }
 
+/// The application never answers, so those who wait are answered by the time that the queue is for.
+#[tokio::test]
+async fn nobody_waits_for_longer_than_the_queue_of_a_throttle() {
+    let upstream = Upstream::start("").await;
+    let throttle = "[throttle]\ncapacity = { in_flight = 4 }\nqueue = \"200 ms\"";
+    let proxy = Running::start(upstream.address, "", throttle).await;
+    let mut running = Vec::new();
+    for count in 1..=4 {
+        let mut client = proxy.connect().await;
+        client.send(GET).await;
+        running.push(client);
+        while upstream.seen().len() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..8 {
+        let mut client = proxy.connect().await;
+        client.send(GET).await;
+        waiting.push(tokio::spawn(async move { client.until("\r\n\r\n").await }));
+    }
+    for client in waiting {
+        let shed = client.await.expect("no panic");
+        assert!(shed.starts_with("HTTP/1.1 503 "), "{shed}");
+    }
+    assert_eq!(upstream.seen().len(), 4);
+}
+
 #[tokio::test]
 async fn a_body_streams_with_its_trailers() {
     let upstream = Upstream::start(
