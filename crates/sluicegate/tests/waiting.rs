@@ -44,6 +44,37 @@ async fn requests_wait_for_their_turn_in_order_of_arrival() {
 }
 
 #[tokio::test]
+async fn a_second_window_waits_in_the_queue_by_every_algorithm() {
+    let limits = [
+        Limit::per_second(10),
+        Limit::fixed_window(10, secs(1)),
+        Limit::sliding_log(10, secs(1)),
+        Limit::sliding_window(10, secs(1)),
+    ];
+    for (limit, place) in limits.into_iter().flat_map(|limit| [0, 510, 990].map(|at| (limit, at))) {
+        let (store, clock) = store();
+        clock.advance(millis(place));
+        let layer =
+            RateLimitLayer::new(limit.by(CLIENT)).store(store).rejection(Rejection::queue(secs(2)));
+        let counts = layer.clone();
+        let app = app(layer);
+        for _ in 0..10 {
+            assert_eq!(send(&app, "/", "alice").await.status(), 200);
+        }
+        let mut waiting: Vec<_> =
+            (0..10).map(|_| task::spawn(app.clone().oneshot(get("/", "alice")))).collect();
+        for waiter in &mut waiting {
+            assert_pending!(waiter.poll());
+        }
+        assert_eq!(counts.waiting(), 10, "{limit} at {place}");
+        clock.advance(secs(2));
+        for waiter in &mut waiting {
+            assert_eq!(assert_ready!(waiter.poll()).unwrap().status(), 200, "{limit} at {place}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_queue_is_bounded_in_length_and_then_redirects() {
     let (store, _clock) = store();
     let layer = RateLimitLayer::new(Limit::per_second(10).burst(1).by(CLIENT))

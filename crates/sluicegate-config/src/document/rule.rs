@@ -39,8 +39,8 @@ pub struct Rule {
     /// Then `settle` finds a header in the trailers too. Needs `settle` or `count_if`.
     #[serde(default)]
     pub settle_at_end: bool,
-    /// The most that one request can be settled to, whatever its response says: unless set, ten times the larger
-    /// of the cost and the limit. Needs `settle` or `count_if`.
+    /// The most that one request can be settled to, whatever its response says: a bound for how long the next requests
+    /// wait for it. Unless set, all that was used is owed. Needs `settle` or `count_if`.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub settle_at_most: Option<u64>,

@@ -61,44 +61,42 @@ struct Entry<F: ?Sized> {
     spent: F,
 }
 
-/// From the response, the amount charged, and the largest amount that it may become, to the new amount.
-type Spent = dyn Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync;
+/// From the response and the amount charged to the new amount.
+type Spent = dyn Fn(&dyn Reply, u64) -> u64 + Send + Sync;
 
 impl Account {
     pub(crate) fn new(
         due: Due,
         spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self::bounded(due, due == Due::Usage, move |reply, charged, most| {
-            spent(reply, charged).min(most)
-        })
+        Self::counting(due, due == Due::Usage, spent)
     }
 
-    fn bounded(
+    fn counting(
         due: Due,
         counts_tokens: bool,
-        spent: impl Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync + 'static,
+        spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Entry { due, counts_tokens, spent }))
     }
 
-    /// This account with another bound.
+    /// This account with a bound.
     pub(crate) fn at_most(self, bound: u64) -> Self {
-        Self::bounded(self.0.due, self.counts_tokens(), move |reply, charged, _| {
-            (self.0.spent)(reply, charged, bound)
+        Self::counting(self.0.due, self.counts_tokens(), move |reply, charged| {
+            (self.0.spent)(reply, charged).min(bound)
         })
     }
 
     /// This account, settled when the body has ended.
     pub(crate) fn at_end(self) -> Self {
-        Self::bounded(Due::End, self.counts_tokens(), move |reply, charged, most| {
-            (self.0.spent)(reply, charged, most)
+        Self::counting(Due::End, self.counts_tokens(), move |reply, charged| {
+            (self.0.spent)(reply, charged)
         })
     }
 
-    /// The part of `charged` that stays charged, at most `most`. All of it, without an account.
-    pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64, most: u64) -> u64 {
-        account.map_or(charged, |Self(entry)| (entry.spent)(reply, charged, most))
+    /// What is charged in the end. Without an account, `charged`.
+    pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64) -> u64 {
+        account.map_or(charged, |Self(entry)| (entry.spent)(reply, charged))
     }
 
     /// Whether it may have to wait for the end of the body.
@@ -139,9 +137,9 @@ impl Account {
             |account: &Option<Self>| account.as_ref().map_or(Due::Head, |Self(entry)| entry.due);
         let due = due(&first).max(due(&second));
         let counts_tokens = [&first, &second].into_iter().flatten().any(Self::counts_tokens);
-        Some(Self::bounded(due, counts_tokens, move |reply, _, most| {
-            let first = Self::spent(first.as_ref(), reply, charged_first, most);
-            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second, most))
+        Some(Self::counting(due, counts_tokens, move |reply, _| {
+            let first = Self::spent(first.as_ref(), reply, charged_first);
+            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second))
         }))
     }
 }

@@ -104,7 +104,7 @@ impl Limit {
                 None => {
                     return Err(LimitError::new(
                         "the count times the period is too large to stay exact (below 2^52), \
-                         or the count does not fit 32 bits",
+                         or the count is 4,227,858,432 or more",
                     ));
                 }
             },

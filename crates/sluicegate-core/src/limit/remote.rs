@@ -95,7 +95,9 @@ pub enum Algorithm {
         /// Whether a window begins with the first request in it.
         from_first: bool,
     },
-    /// The words are the window's index, and two counts: the previous window's in the upper 32 bits.
+    /// The words are the window's index, and two counts: the previous window's in the upper 32 bits. Above
+    /// 4,227,858,432, the upper bits are that number and how many windows are full, and the lower ones the count of the
+    /// window after them.
     SlidingWindow {
         /// How much fits.
         count: u64,

@@ -8,8 +8,7 @@
 //! A queue is not a list of waiters. A request that may wait books a place ahead in the state itself. Order
 //! is the order of arrival at the store, the wait is known at once, and a request that cannot be served in
 //! time is refused instead of waiting in vain. Every algorithm books ahead, except concurrency, which
-//! cannot know. The sliding window books within its current window only, because it has no count for the
-//! next one.
+//! cannot know.
 
 use std::time::Duration;
 

@@ -70,8 +70,8 @@ impl<K, L, C> By<K, L, C> {
     /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
     /// so a small reservation lets it use much and pay little.
     ///
-    /// One request is settled to at most ten times the larger of its reservation and the limit's capacity, so that a wrong
-    /// number in a response does not lock a key for years; [`settle_at_most`](Self::settle_at_most) sets another bound.
+    /// All that a request has used is owed, however long the next requests wait for it. If a wrong number in a response
+    /// must not shut a key for years, set a bound with [`settle_at_most`](Self::settle_at_most).
     ///
     /// ```
     /// use sluicegate::{Global, Limit};
@@ -99,8 +99,8 @@ impl<K, L, C> By<K, L, C> {
     /// | the status is 400 or more, and no usage was reported | nothing |
     /// | there is no `TokenUsage` | the [`Cost`](crate::Cost) that the handler left, else the reservation |
     ///
-    /// Like [`settle_cost`](Self::settle_cost), it settles to at most ten times the larger of the reservation and the
-    /// limit's capacity, unless [`settle_at_most`](Self::settle_at_most) sets another bound.
+    /// As with [`settle_cost`](Self::settle_cost), all that was used is owed, unless
+    /// [`settle_at_most`](Self::settle_at_most) sets a bound.
     ///
     /// ```
     /// use sluicegate::cost::llm::{Count, tokens};
@@ -145,8 +145,9 @@ impl<K, L, C> By<K, L, C> {
         Self { account: Some(account.at_end()), ..self }
     }
 
-    /// Settles one request to at most `most`, whatever the response says. Without it, the bound is ten times the larger
-    /// of the reservation and the limit's capacity.
+    /// Settles one request to at most `most`, whatever the response says. That bounds how long the next requests wait
+    /// for it: a request that is settled to five times what a limit admits in a minute keeps its key waiting for about
+    /// five minutes. What it used beyond `most` is not counted. Without a bound, all of it is owed.
     ///
     /// ```
     /// use sluicegate::{Global, Limit};

@@ -4,7 +4,7 @@
 --   fixed: a count, b period, c from first               sliding: a count, b ticks in a window, c tick
 --   concurrent: a count, b lease, c holder, d turn
 -- The words of a row are called first and second. In a sliding window, first is the index of the window, second
--- the current count, and third the previous count.
+-- the current count, and third the previous count, or AHEAD and the number of full windows.
 
 -- A bucket's debt at `ticks`. If the clock has stepped back, nothing drains.
 local function owing(last, debt, ticks, drain)
@@ -74,32 +74,84 @@ local function last_window(s, spent)
   return last, spent - last * s.a
 end
 
--- The window's index, the position in it, and its current and previous count.
+-- The window's index, the position in it, its current and previous count, and how many windows are full, beginning with this one.
+-- If there are any, the current count is that of the window after them.
 local function windows(s, first, second, third, now)
   local ticks = floor(now / s.c)
   local index = floor(ticks / s.b)
   local into = ticks - index * s.b
-  if index < first then return index, into, second + third, 0 end
-  if index == first then return index, into, second, third end
-  if index == first + 1 then return index, into, 0, second end
-  return index, into, 0, 0
+  if third > AHEAD then
+    local left = third - AHEAD - at_least(index - first, 0)
+    if left > 0 then return index, into, second, 0, left end
+    -- Of the account of other numbers, the count is unknown: the last full window stays one.
+    if left == 0 and s.a == 0 then return index - 1, into, second, 0, 1 end
+    if left == 0 then return index, into, second, s.a, 0 end
+    if left == -1 then return index, into, 0, second, 0 end
+    return index, into, 0, 0, 0
+  end
+  if index < first then return index, into, second + third, 0, 0 end
+  if index == first then return index, into, second, third, 0 end
+  if index == first + 1 then return index, into, 0, second, 0 end
+  return index, into, 0, 0, 0
 end
 
--- The bound for counts of refused attempts that keeps the products exact.
+-- The bound for counts that keeps the products exact.
 local function sliding_most(s)
-  return at_most(floor(EXACT / 2 / s.b), 4294967295)
+  return at_most(floor(EXACT / 2 / s.b), AHEAD - 1)
+end
+
+-- How many windows can be full so that the end of the last is an exact time.
+local function sliding_most_ahead(s, index)
+  return at_most(at_least(floor(EXACT / (s.b * s.c)) - index - 3, 0), 4294967295 - AHEAD)
+end
+
+-- The words of these counts.
+local function sliding_words(s, index, current, previous, ahead)
+  local bound = sliding_most(s)
+  ahead = at_most(ahead, sliding_most_ahead(s, index))
+  return index, at_most(current, bound), ahead > 0 and AHEAD + ahead or at_most(previous, bound)
 end
 
 local function sliding_followed(s, now)
   if s.first * s.b * s.c <= now then return s.first, s.second, s.third end
-  local index, _, current = windows(s, s.first, s.second, s.third, now)
-  return index, at_most(current, sliding_most(s)), 0
+  local index, _, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+  return sliding_words(s, index, current, previous, ahead)
 end
 
-local function sliding_spend(s, now, cost)
-  local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
-  local bound = sliding_most(s)
-  s.first, s.second, s.third = index, at_most(current + cost, bound), at_most(previous, bound)
+-- Charges the cost in the window of a place `wait` ahead. The windows before it count as full from then on.
+local function sliding_spend(s, now, cost, wait)
+  local index, _, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+  local window = floor(floor((now + wait) / s.c) / s.b) - index
+  if window > ahead then current, ahead = 0, window end
+  s.first, s.second, s.third = sliding_words(s, index, current + cost, previous, ahead)
+end
+
+-- Charges what has been spent already. What exceeds the count is taken from the windows that follow.
+local function sliding_force(s, now, cost)
+  local index, _, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+  -- Refused attempts, or what other numbers allowed, keep out for one more window, as they do alone.
+  if ahead == 0 and current > s.a then current = s.a + at_most(current - s.a, s.a) end
+  current = current + cost
+  if ahead > 0 or current > s.a then
+    local full = floor(at_least(current - 1, 0) / s.a)
+    current, ahead = current - full * s.a, ahead + full
+  end
+  s.first, s.second, s.third = sliding_words(s, index, current, previous, ahead)
+end
+
+-- Counts an attempt that was refused. While later windows are spent already, it fills the last of them.
+local function sliding_record(s, now, cost)
+  local index, _, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+  local after = current + cost
+  if ahead > 0 then after = at_most(after, at_least(current, s.a)) end
+  s.first, s.second, s.third = sliding_words(s, index, after, previous, ahead)
+end
+
+-- How much of a sliding window is spent. A full window is more than any count.
+local function sliding_spent(s, now)
+  local _, into, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+  if ahead > 0 then return AHEAD end
+  return current + floor(previous * (s.b - into) / s.b)
 end
 
 -- Converts a debt from `from` units per token to `to` units per token. A fraction of a token is rounded up.
@@ -193,9 +245,9 @@ local function algorithm_fresh_in(s, now)
     return at_most(at_least((last_window(s, spent) + 1) * s.b - (now - start), 0), EXACT - 1)
   end
   if algorithm == SLIDING then
-    local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
-    if current > 0 then return (index + 2) * s.b * s.c - now end
-    if previous > 0 then return (index + 1) * s.b * s.c - now end
+    local index, _, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+    if current > 0 then return (index + ahead + 2) * s.b * s.c - now end
+    if previous > 0 or ahead > 0 then return (index + ahead + 1) * s.b * s.c - now end
     return 0
   end
   if algorithm == LOG then return log_fresh_in(s, now) end
@@ -237,9 +289,7 @@ local function taken_over(s, other, now)
     local same = other.b == b and other.c == c and spent <= a and spent <= other.a
     return begun, at_most(spent, a), 0, same
   end
-  local _, into, current, previous = windows(other, other.first, other.second, other.third, now)
-  local spent = current + floor(previous * (other.b - into) / other.b)
-  return floor(floor(now / c) / b), at_most(spent, s.a), 0, false
+  return floor(floor(now / c) / b), at_most(sliding_spent(other, now), s.a), 0, false
 end
 
 -- How many tokens are spent in an account, the rest of one rounded up.
@@ -250,8 +300,7 @@ local function spent_of(algorithm, other, now)
     local _, spent = current(other, other.first, other.second, now)
     return spent
   end
-  local _, into, current, previous = windows(other, other.first, other.second, other.third, now)
-  return current + floor(previous * (other.b - into) / other.b)
+  return sliding_spent(other, now)
 end
 
 -- The words of an account with these tokens spent, or everything if that is less.
@@ -363,7 +412,7 @@ local function charge_others(s, now, cost)
   for _, other in ipairs(s.accounts) do
     local algorithm, after, bound = s.algorithm, nil, nil
     if algorithm == SLIDING then
-      sliding_spend(other, now, cost)
+      sliding_spend(other, now, cost, 0)
     elseif algorithm == BUCKET then
       local debt = bucket_debt(other, now)
       after, bound = debt + cost * other.a, other.d

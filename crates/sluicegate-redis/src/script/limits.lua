@@ -4,7 +4,8 @@
 local function sliding_enter(s, now, cost, from)
   if cost > s.a then return nil end
   local first, second, third = sliding_followed(s, now)
-  local index, into, current, previous = windows(s, first, second, third, now + from)
+  local index, into, current, previous, ahead = windows(s, first, second, third, now + from)
+  if ahead > 0 then index, into, previous = index + ahead, 0, s.a end
   while true do
     local spare = s.a - current - cost
     local entry = spare >= 0 and into or s.b
@@ -98,7 +99,15 @@ local function algorithm_books(s, now, wait, another)
     return (not another or window == floor((now + earliest - start) / s.b))
       and at_least(spent, window * s.a) + cost <= EXACT / 2
   end
-  if algorithm == SLIDING then return window_begins(s, now, wait) == 0 end
+  if algorithm == SLIDING then
+    if window_begins(s, now, wait) == 0 then return true end
+    local index, _, current, _, ahead = windows(s, s.first, s.second, s.third, now)
+    local earliest = sliding_enter(s, now, cost, 0)
+    if not earliest then return false end
+    local window = floor(floor((now + wait) / s.c) / s.b) - index
+    return (ahead > 0 or current <= s.a) and window <= sliding_most_ahead(s, index)
+      and (not another or window == floor(floor((now + earliest) / s.c) / s.b) - index)
+  end
   return true
 end
 
@@ -131,7 +140,7 @@ local function spend(s, now, wait)
     local window = floor((now + wait - start) / s.b)
     s.first, s.second = start, at_most(at_least(spent, window * s.a) + cost, EXACT / 2)
   elseif algorithm == SLIDING then
-    sliding_spend(s, now, cost)
+    sliding_spend(s, now, cost, wait)
   elseif algorithm == LOG then
     stamp = log_spend(s, now, cost, wait)
   elseif cost > 0 then
@@ -172,7 +181,7 @@ local function refuse(s, now)
     log_record(s, now, s.cost)
     s.dirty = true
   elseif s.algorithm == SLIDING then
-    sliding_spend(s, now, s.cost)
+    sliding_record(s, now, s.cost)
     s.dirty = true
   end
 end

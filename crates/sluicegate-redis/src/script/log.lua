@@ -98,15 +98,20 @@ local function log_enter(s, now, cost, from)
   return at_most(when - now, EXACT - 1)
 end
 
+-- Moves all stamps by that time.
+local function log_move(s, time)
+  local moved = {}
+  for index = 0, s.len - 1 do
+    local stamp, cost = entry(s, index)
+    moved[index + 1] = pack('<dd', at_least(stamp + time, 0), cost)
+  end
+  if s.len > 0 then write_entries(s, 0, table.concat(moved)) end
+end
+
 local function log_tidy(s, now)
   local back = log_back(s, now)
   if back > 0 then
-    local moved = {}
-    for index = 0, s.len - 1 do
-      local stamp, cost = entry(s, index)
-      moved[index + 1] = pack('<dd', at_least(stamp - back, 0), cost)
-    end
-    if s.len > 0 then write_entries(s, 0, table.concat(moved)) end
+    log_move(s, -back)
     s.seen, s.dirty = s.seen - back, true
   end
   while s.len > 0 and entry(s, 0) + s.b <= now do drop_oldest(s) end
@@ -120,6 +125,23 @@ local function log_spend(s, now, cost, wait)
   if cost > 0 then insert(s, stamp, cost) end
   s.seen = at_least(s.seen, now)
   return stamp
+end
+
+-- Charges what has been spent already. What exceeds the count takes the places that become free next: all stamps move on by a
+-- period for each whole count of it, and the rest is booked ahead.
+local function log_force(s, now, cost)
+  log_tidy(s, now)
+  local fits = at_most(cost, at_least(s.a - s.total, 0))
+  log_spend(s, now, fits, 0)
+  local over = cost - fits
+  if over == 0 or s.len == 0 then return end
+  local newest = entry(s, s.len - 1)
+  -- Every stamp stays exact, and a period after it.
+  local most = at_least(floor((EXACT - 1 - newest) / s.b) - 3, 0)
+  local periods = at_most(floor(over / s.a), most)
+  if periods > 0 then log_move(s, periods * s.b) end
+  local rest = over - floor(over / s.a) * s.a
+  log_spend(s, now, rest, log_enter(s, now, rest, 0))
 end
 
 -- Records a refused attempt. Only the newest `count` attempts can make a difference.

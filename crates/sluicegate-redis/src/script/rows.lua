@@ -5,7 +5,8 @@
 -- two, the four numbers that its account was written with, and when the account began. Once other numbers have accounts too, three
 -- words follow: from when and for how long a new account begins with something spent, and how much. After them comes each other
 -- account: its two words, four numbers, and when it began. A log has a head of nine words (eleven if refusals are counted), then
--- an entry of two words for each stamp. The second word of a sliding window is two counts of 32 bits, the previous one first.
+-- an entry of two words for each stamp. The second word of a sliding window is two counts of 32 bits, the previous one first; or AHEAD and a number of full windows,
+-- and the count of the window after them.
 --
 -- The row of a concurrency limit ends with an entry of six words for each process that holds something: the process's number, the
 -- amount held, the turn in which it took the first of it, its newest turn, when the entry lapses unless it is renewed, and the
@@ -14,6 +15,8 @@ local call, floor, ceil, pack, unpack = redis.call, math.floor, math.ceil, struc
 
 -- Every number is below this bound, so that a double holds it exactly.
 local EXACT = 9007199254740992
+-- Above this, the previous count of a sliding window is a number of full windows.
+local AHEAD = 4227858432
 local ENTRY, HOLDER = 16, 48
 -- The bytes of a carried row with one account, of the words that come before further accounts, and of each further account.
 local OWN, SHUT, ACCOUNT = 112, 24, 56

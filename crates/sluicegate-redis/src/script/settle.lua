@@ -48,9 +48,9 @@ local function force(more)
     s.first, s.second = fixed_current(s, s.first, s.second, now)
     s.second = at_most(s.second + more, EXACT / 2)
   elseif algorithm == SLIDING then
-    sliding_spend(s, now, more)
+    sliding_force(s, now, more)
   elseif algorithm == LOG then
-    log_spend(s, now, at_most(more, at_least(EXACT / 2 - s.total, 0)), 0)
+    log_force(s, now, more)
   else
     -- A concurrency limit is not charged more: a response cannot turn out to have been two.
     return
@@ -94,18 +94,17 @@ local function fixed_give(back)
   end
 end
 
--- Gives back to the window in which the charge was made, if that is the current or the previous one.
+-- Gives back to the window in which the charge was made: the last one, or the one before if it is over.
 local function sliding_give(s, charged, back)
-  local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
-  if index == charged then
+  local index, _, current, previous, ahead = windows(s, s.first, s.second, s.third, now)
+  if index + ahead == charged then
     current = at_least(current - back, 0)
-  elseif index == charged + 1 then
+  elseif index == charged + 1 and ahead == 0 then
     previous = at_least(previous - back, 0)
   else
     return
   end
-  local bound = sliding_most(s)
-  s.first, s.second, s.third = index, at_most(current, bound), at_most(previous, bound)
+  s.first, s.second, s.third = sliding_words(s, index, current, previous, ahead)
 end
 
 -- Gives back to the other accounts what they took of this charge, as if it had begun to drain at once.
@@ -157,7 +156,7 @@ local function give(back)
   elseif s.algorithm == FIXED then
     fixed_give(back)
   elseif s.algorithm == SLIDING then
-    sliding_give(s, first, back)
+    sliding_give(s, first + at_least(third - AHEAD, 0), back)
   elseif s.algorithm == LOG then
     log_give(s, first, now, back)
   else

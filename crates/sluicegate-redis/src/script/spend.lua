@@ -194,12 +194,29 @@ for i = 1, count do
       -- A sliding window: a count, b ticks in a window, c tick. The words are the window's index, the
       -- current count and the previous one.
       local most = floor(4503599627370496 / b)
-      if most > 4294967295 then most = 4294967295 end
+      if most > 4227858431 then most = 4227858431 end
       local ticks = floor(now / c)
       local index = floor(ticks / b)
       local into = ticks - index * b
       local current, previous = second, third
-      if index == first + 1 then
+      -- Above AHEAD, the previous count is a number of full windows, and the current count that of the window after them.
+      local ahead = third - 4227858432
+      if ahead > 0 then
+        if index > first then ahead = ahead - (index - first) end
+        if ahead > 0 then
+          previous = 0
+        elseif ahead == 0 then
+          previous = a
+        else
+          previous, current = ahead == -1 and current or 0, 0
+        end
+        if index < first then
+          local longest = floor(9007199254740992 / (b * c)) - index - 3
+          if longest < 0 then longest = 0 end
+          if ahead > longest then ahead = longest end
+          first, third, followed = index, ahead > 0 and 4227858432 + ahead or 0, true
+        end
+      elseif index == first + 1 then
         previous, current = current, 0
       elseif index > first then
         previous, current = 0, 0
@@ -210,6 +227,7 @@ for i = 1, count do
       end
       if cost <= a then
         local window, begin, before, here = index, into, previous, current
+        if ahead > 0 then window, begin, before = index + ahead, 0, a end
         while not at do
           local spare = a - here - cost
           if spare >= 0 then
@@ -233,10 +251,11 @@ for i = 1, count do
           first, second, third = index, current, previous
         end
       end
+      if ahead < 0 then ahead = 0 end
       if current > 0 then
-        fresh = (index + 2) * b * c - now
-      elseif previous > 0 then
-        fresh = (index + 1) * b * c - now
+        fresh = (index + ahead + 2) * b * c - now
+      elseif previous > 0 or ahead > 0 then
+        fresh = (index + ahead + 1) * b * c - now
       end
 
     else

@@ -68,13 +68,25 @@ async fn a_usage_in_the_text_of_an_answer_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_model_that_reports_an_absurd_usage_does_not_lock_a_key_for_long() {
+async fn what_one_answer_has_used_is_owed_however_much_it_is() {
     let model = Model::new();
+    model.streams(openai(0, 1_000_000));
+    assert_eq!(model.ask_and_read(r#"{"max_tokens": 1}"#).await, 200);
+    // 10,000 a minute.
+    model.clock.advance(99 * MINUTE);
+    assert_eq!(model.ask_and_read(r#"{"max_tokens": 1}"#).await, 429);
+    model.clock.advance(MINUTE);
+    assert_eq!(model.left(), 10_000);
+}
+
+#[tokio::test]
+async fn a_bound_of_the_operator_keeps_an_absurd_usage_from_locking_a_key() {
+    let model = Model::settled_at_most(100_000);
     let report = "data: {\"usage\":{\"total_tokens\":18446744073709551615}}\n\n";
     model.streams(Stream::of(&[report]));
     assert_eq!(model.ask_and_read(r#"{"max_tokens": 500}"#).await, 200);
     assert_eq!(model.ask_and_read(r#"{"max_tokens": 500}"#).await, 429);
-    // Settled to ten times the limit at most.
+    // Settled to ten times the limit.
     model.clock.advance(10 * MINUTE);
     assert_eq!(model.left(), 10_000);
 }

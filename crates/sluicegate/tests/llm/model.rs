@@ -76,6 +76,15 @@ impl Model {
     }
 
     pub(crate) fn with(estimate: Estimate) -> Self {
+        Self::of(estimate, None)
+    }
+
+    /// Each request is settled to `most` at most.
+    pub(crate) fn settled_at_most(most: u64) -> Self {
+        Self::of(Estimate::new(), Some(most))
+    }
+
+    fn of(estimate: Estimate, most: Option<u64>) -> Self {
         let clock = ManualClock::new();
         let store = Memory::builder().capacity(1_000).clock(&clock).build();
         let answer = Arc::new(Mutex::new(Response::new(Stream::default())));
@@ -90,6 +99,7 @@ impl Model {
             }
         });
         let rule = budget().by(KEY).cost(tokens(Count::All)).settle_tokens(Count::All);
+        let rule = most.into_iter().fold(rule, |rule, most| rule.settle_at_most(most));
         let limits = RateLimitLayer::new(rule)
             .store(store.clone())
             .dialect(Dialect::openai().tokens("tokens"));

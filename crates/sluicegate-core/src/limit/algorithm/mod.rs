@@ -104,7 +104,7 @@ impl Algorithm {
             Self::SteppedBucket(stepped) => stepped.charge_up_to_all(words, now, cost),
             Self::FixedWindow(fixed) => fixed.charge_up_to_all(words, now, cost),
             Self::SlidingWindow(sliding) => {
-                sliding.spend(words, now, cost);
+                sliding.spend(words, now, cost, 0);
                 true
             }
             Self::SlidingLog(_) | Self::Concurrency(_) => true,
@@ -162,7 +162,9 @@ impl Algorithm {
                     stepped.books(state.words, now, cost, wait, another)
                 }
                 Self::FixedWindow(fixed) => fixed.books(state.words, now, cost, wait, another),
-                Self::SlidingWindow(sliding) => sliding.books(now, wait),
+                Self::SlidingWindow(sliding) => {
+                    sliding.books(state.words, now, cost, wait, another)
+                }
                 Self::SlidingLog(_) | Self::Concurrency(_) => true,
             }
     }
@@ -173,7 +175,7 @@ impl Algorithm {
             Self::TokenBucket(bucket) => bucket.spend(&mut state.words, now, cost, wait),
             Self::SteppedBucket(stepped) => stepped.spend(&mut state.words, now, cost, wait),
             Self::FixedWindow(fixed) => fixed.spend(&mut state.words, now, cost, wait),
-            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost),
+            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost, wait),
             Self::SlidingLog(sieve) => {
                 return [sieve.spend(state.log.get_or_insert_default(), now, cost, wait), 0];
             }
@@ -188,7 +190,7 @@ impl Algorithm {
             Self::TokenBucket(bucket) => bucket.force(&mut state.words, now, cost),
             Self::SteppedBucket(stepped) => stepped.force(&mut state.words, now, cost),
             Self::FixedWindow(fixed) => fixed.force(&mut state.words, now, cost),
-            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost),
+            Self::SlidingWindow(sliding) => sliding.force(&mut state.words, now, cost),
             Self::SlidingLog(sieve) => {
                 sieve.force(state.log.get_or_insert_default(), now, cost);
             }
@@ -200,7 +202,7 @@ impl Algorithm {
     pub(super) fn record_refused(&self, state: &mut State, now: u64, cost: u64) {
         match self {
             Self::SlidingLog(sieve) => sieve.record(state.log.get_or_insert_default(), now, cost),
-            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost),
+            Self::SlidingWindow(sliding) => sliding.record(&mut state.words, now, cost),
             // No other can be told to.
             _ => {}
         }

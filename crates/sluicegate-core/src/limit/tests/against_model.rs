@@ -130,11 +130,7 @@ impl Run {
                 let in_time = self.too_long_in_the_queue(cost, patience) == 0;
                 return (enters == now && in_time).then(|| self.model.leaves(now, cost));
             }
-            // Nothing can be booked in the next window of a sliding window.
-            text if text.starts_with("sliding") => {
-                let border = now - now % self.limit.period + self.limit.period;
-                Some(enters).filter(|enters| *enters < border)?
-            }
+            _ if !self.model.books(now, enters) => return None,
             _ => enters,
         };
         (leaves - now <= patience).then_some(leaves)

@@ -62,7 +62,7 @@ fn errors_name_the_bad_part() {
         (Limit::try_sliding_log(0, secs(1)), "the count is 0"),
         (Limit::try_sliding_log(u64::MAX, secs(1)), "the count is 2^52"),
         (Limit::try_sliding_window(0, secs(1)), "the count is 0"),
-        (Limit::try_sliding_window(1 << 32, secs(1)), "does not fit 32 bits"),
+        (Limit::try_sliding_window(1 << 32, secs(1)), "the count is 4,227,858,432 or more"),
         (
             Limit::try_sliding_window(1 << 31, secs(7 * 86_400) + micros(1)),
             "the count times the period",

@@ -4,6 +4,7 @@ mod accounts;
 mod against_model;
 mod bans;
 mod carried;
+mod debts;
 mod identity;
 mod making;
 mod model;

@@ -234,12 +234,6 @@ impl Default for Charge {
     }
 }
 
-/// One request may be settled to at most this many times the larger of the reservation and the limit's capacity,
-/// unless [`By::settle_at_most`](crate::rule::By::settle_at_most) says otherwise. One long answer may overdraw a
-/// budget of tokens. Ten times overdrawn, a bucket that fills in a minute recovers in ten minutes: a wrong number in
-/// a response must not lock a key for years.
-const SETTLED: u64 = 10;
-
 impl Debit {
     /// Whether the limit never admits this charge, even after a wait of this many microseconds.
     pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
@@ -292,15 +286,12 @@ impl Debit {
         }
     }
 
-    /// What it costs, now that the response is known: as the rule says that it is settled, within its bound. A place that is
+    /// What it costs, now that the response is known: as the rule says that it is settled. A place that is
     /// held costs nothing then.
     pub fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {
             _ if self.limit.is_held() || reply.is_refusal() => 0,
-            account => {
-                let most = self.cost.max(self.limit.capacity()).saturating_mul(SETTLED);
-                Account::spent(account.as_ref(), reply, self.cost, most)
-            }
+            account => Account::spent(account.as_ref(), reply, self.cost),
         }
     }
 }

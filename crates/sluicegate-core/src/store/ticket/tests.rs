@@ -103,15 +103,22 @@ fn by_cost() -> Account {
 }
 
 #[test]
-fn a_wrong_number_in_a_response_does_not_lock_a_key_for_years() {
+fn what_a_response_says_was_used_is_owed_however_much_it_is() {
+    for (used, minutes) in [(600, 10), (60_000, 1_000), (60_000_000, 1_000_000)] {
+        let desk = Desk::new();
+        let claims = Response { cost: Some(used), ..Response::of(200) };
+        desk.ticket(&on_account(Some(by_cost()))).settle(&claims);
+        // 60 a minute.
+        desk.clock.advance(Duration::from_secs((minutes - 1) * 60));
+        assert_eq!(desk.remaining(RATE), 0);
+        desk.clock.advance(Duration::from_secs(60));
+        assert_eq!(desk.remaining(RATE), 60);
+    }
     let desk = Desk::new();
     let claims = Response { cost: Some(u64::MAX), ..Response::of(200) };
     desk.ticket(&on_account(Some(by_cost()))).settle(&claims);
-    // Ten times the capacity of 60 a minute.
-    desk.clock.advance(Duration::from_secs(9 * 60));
+    desk.clock.advance(Duration::from_secs(60 * 86_400 * 365));
     assert_eq!(desk.remaining(RATE), 0);
-    desk.clock.advance(Duration::from_secs(60));
-    assert_eq!(desk.remaining(RATE), 60);
 }
 
 #[test]

@@ -133,8 +133,7 @@ pub(super) const MOST_IN_BATCH: usize = 100;
 pub(super) struct Settlement {
     /// The ticket of the request.
     pub(super) ticket: String,
-    /// What it cost. 0 gives everything back; more than was reserved is charged, beyond the limit if need be, but at
-    /// most ten times what was reserved or what the limit holds.
+    /// What it cost. 0 gives everything back; more than was reserved is charged, beyond the limit if need be.
     pub(super) spent: Option<u64>,
     /// The tokens that it used. They settle the rules with `settle = { tokens = ".." }`; other rules keep their charge, or
     /// are settled as by a response of 200.

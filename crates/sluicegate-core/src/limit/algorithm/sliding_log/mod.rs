@@ -85,10 +85,26 @@ impl SlidingLog {
         stamp
     }
 
-    /// Charges what has been spent already, as long as the total stays exact.
+    /// Charges what has been spent already. What exceeds the count takes the places that become free next: all stamps
+    /// move on by a period for each whole count of it, and the rest is booked ahead.
     pub(crate) fn force(&self, log: &mut Log, now: u64, cost: u64) {
-        let cost = cost.min((EXACT / 2).saturating_sub(log.total));
-        self.spend(log, now, cost, 0);
+        self.tidy(log, now);
+        let fits = cost.min(self.count.saturating_sub(log.total));
+        self.spend(log, now, fits, 0);
+        let over = cost - fits;
+        let Some(newest) = log.newest().filter(|_| over > 0) else { return };
+        // Every stamp stays exact, and a period after it.
+        let most = ((EXACT - 1).saturating_sub(newest) / self.period).saturating_sub(3);
+        let periods = (over / self.count).min(most);
+        if periods > 0 {
+            for entry in &mut log.entries {
+                entry.stamp += periods * self.period;
+            }
+        }
+        let rest = over % self.count;
+        if let Earliest::At(wait) = self.earliest(Some(log), now, rest, 0) {
+            self.spend(log, now, rest, wait);
+        }
     }
 
     /// Writes down an attempt that was refused. Only the newest `count` can make a difference.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Model;
-use super::plain::{Plain, booked, overlap, refill, restart};
+use super::plain::{FULL, Plain, booked, last, overlap, refill, restart};
 use crate::limit::Limit;
 use crate::limit::algorithm::Algorithm;
 use crate::limit::definition::AlgorithmSpec;
@@ -103,7 +103,9 @@ impl Model {
             Plain::Sliding { spent, tick } => {
                 let window = now / *tick / (limit.period / *tick);
                 let of = |index: Option<u64>| index.and_then(|index| spent.get(&index)).copied();
-                of(Some(window)).unwrap_or(0) + of(window.checked_sub(1)).unwrap_or(0)
+                let later: i128 = spent.range(window + 1..).map(|(_, spent)| (*spent).min(1)).sum();
+                let before = of(window.checked_sub(1)).unwrap_or(0).min(1);
+                of(Some(window)).unwrap_or(0).min(1) + before + later
             }
             Plain::Log { .. } => 0,
         }
@@ -146,7 +148,13 @@ impl Model {
                 (total, Plain::Fixed { origin: Some(origin), spent })
             }
             (Plain::Sliding { spent, tick: old_tick }, Plain::Sliding { tick, .. }) => {
-                let used = overlap(&spent, now / old_tick, old.period / old_tick).min(capacity);
+                let (ticks, length) = (now / old_tick, old.period / old_tick);
+                let here = ticks / length;
+                // Of other numbers, a full window is more than any capacity.
+                let is_full = last(&spent, here) > here
+                    || here.checked_sub(1).and_then(|before| spent.get(&before)) == Some(&FULL);
+                let used = if is_full { capacity } else { overlap(&spent, ticks, length, 0) };
+                let used = used.min(capacity);
                 let window = now / tick / (after.period / tick);
                 (used, Plain::Sliding { spent: BTreeMap::from([(window, used)]), tick })
             }

@@ -1,6 +1,6 @@
 //! Charging the model, and giving back.
 
-use super::plain::{Plain, booked, refill, restart};
+use super::plain::{FULL, Plain, booked, last, refill, restart};
 use super::{Model, ModelReceipt};
 use crate::limit::Limit;
 use crate::limit::definition::AlgorithmSpec;
@@ -45,7 +45,11 @@ impl Model {
                 receipt.at = start + window * period;
             }
             Plain::Sliding { spent, tick } => {
-                receipt.at = now / *tick / (period / *tick);
+                let window = |then: u64| then / *tick / (period / *tick);
+                receipt.at = window(leaves).max(last(spent, window(now)));
+                if receipt.at > last(spent, window(now)) {
+                    spent.insert(receipt.at - 1, FULL);
+                }
                 *spent.entry(receipt.at).or_default() += i128::from(cost);
             }
             Plain::Log { stamps } => {
@@ -93,9 +97,69 @@ impl Model {
                 }
             }
             Plain::Sliding { spent, tick } => {
-                *spent.entry(now / *tick / (period / *tick)).or_default() += wide(cost);
+                let here = now / *tick / (period / *tick);
+                *spent.entry(last(spent, here)).or_default() += wide(cost);
             }
             Plain::Log { .. } => {}
+        }
+    }
+
+    /// Records an attempt that was refused.
+    pub(super) fn record(&mut self, now: u64, cost: u64) {
+        let gap_until = self.gap_until;
+        let Limit { period, count, .. } = self.limit;
+        match &mut self.plain {
+            Plain::Sliding { spent, tick } if last(spent, 0) > now / *tick / (period / *tick) => {
+                let (_, spent) = spent.iter_mut().next_back().expect("a later window");
+                *spent = (*spent + i128::from(cost)).min(i128::from(count).max(*spent));
+            }
+            _ => {
+                self.spend(now, now, cost);
+            }
+        }
+        self.gap_until = gap_until;
+    }
+
+    /// Charges what a log has no room for, place by place as they become free.
+    fn force_log(&mut self, now: u64, cost: u64) {
+        let Limit { period, count, .. } = self.limit;
+        let Plain::Log { stamps } = &mut self.plain else { unreachable!() };
+        let spent: u64 =
+            stamps.iter().filter(|(stamp, _)| stamp + period > now).map(|(_, cost)| cost).sum();
+        let fits = cost.min(count.saturating_sub(spent));
+        self.spend(now, now, fits);
+        let over = cost - fits;
+        let Plain::Log { stamps } = &mut self.plain else { unreachable!() };
+        for (stamp, _) in stamps.iter_mut().filter(|(stamp, _)| *stamp + period > now) {
+            *stamp += over / count * period;
+        }
+        if let Some(rest) = Some(over % count).filter(|rest| *rest > 0) {
+            let then = self.earliest(now, rest, |then| self.plain_fits(now, then, rest));
+            self.spend(now, then.expect("less than the count"), rest);
+        }
+    }
+
+    /// The same of a sliding window, window by window.
+    fn force_sliding(&mut self, now: u64, cost: u64) {
+        let Limit { period, count, .. } = self.limit;
+        let Plain::Sliding { spent, tick } = &mut self.plain else { unreachable!() };
+        let (count, mut cost) = (i128::from(count), i128::from(cost));
+        let here = now / *tick / (period / *tick);
+        let mut window = last(spent, here);
+        let held = spent.get(&here).copied().unwrap_or(0);
+        if window == here && held > count {
+            cost += (held - count).min(count);
+            spent.insert(here, count);
+        }
+        loop {
+            let filled = spent.entry(window).or_default();
+            *filled += cost;
+            cost = *filled - count;
+            if cost <= 0 {
+                break;
+            }
+            *filled = FULL;
+            window += 1;
         }
     }
 
@@ -114,7 +178,16 @@ impl Model {
             }
             self.others.iter_mut().for_each(|other| other.charge(now, cost));
         } else {
-            self.spend(now, now, cost);
+            match &self.plain {
+                Plain::Log { .. } => self.force_log(now, cost),
+                Plain::Sliding { .. } => {
+                    self.force_sliding(now, cost);
+                    self.others.iter_mut().for_each(|other| other.charge(now, cost));
+                }
+                _ => {
+                    self.spend(now, now, cost);
+                }
+            }
         }
         self.gap_until = gap_until;
     }
@@ -160,9 +233,14 @@ impl Model {
                     }
                 }
             }
-            Plain::Sliding { spent, .. } => {
-                let spent = spent.entry(receipt.at).or_default();
-                *spent = (*spent - i128::from(back)).max(0);
+            Plain::Sliding { spent, tick } => {
+                let here = now / *tick / (period / *tick);
+                // While later windows are spent, only what is spent in the last of them is given back.
+                if last(spent, here) == here.max(receipt.at) {
+                    let spent = spent.entry(receipt.at).or_default();
+                    *spent = if *spent == FULL { i128::from(count) } else { *spent };
+                    *spent = (*spent - i128::from(back)).max(0);
+                }
             }
             Plain::Log { stamps } => {
                 let mut back = back;

@@ -7,7 +7,7 @@ mod plain;
 
 use std::collections::BTreeMap;
 
-use self::plain::{Plain, overlap, refill, restart};
+use self::plain::{FULL, Plain, last, overlap, refill, restart};
 use crate::limit::Limit;
 use crate::limit::algorithm::Algorithm;
 use crate::limit::definition::AlgorithmSpec;
@@ -99,6 +99,14 @@ impl Model {
         (now / tick + ticks as u64) * tick
     }
 
+    /// Whether a place can be booked that far ahead: not in a later window than one with more than the count.
+    pub(super) fn books(&self, now: u64, then: u64) -> bool {
+        let Plain::Sliding { spent, tick } = &self.plain else { return true };
+        let window = |then: u64| then / tick / (self.limit.period / tick);
+        let is_over = |spent: &i128| (i128::from(self.limit.count) + 1..FULL).contains(spent);
+        window(then) == window(now) || !spent.get(&window(now)).is_some_and(is_over)
+    }
+
     /// Records a refusal, if the limit records refusals.
     pub(super) fn refuse(&mut self, now: u64, cost: u64) {
         let counted = cost.min(self.limit.count);
@@ -115,8 +123,8 @@ impl Model {
             // Only under these numbers.
             let others = std::mem::take(&mut self.others);
             match &self.plain {
-                Plain::Log { .. } => self.force(now, counted),
-                Plain::Sliding { .. } => self.force(now, cost),
+                Plain::Log { .. } => self.record(now, counted),
+                Plain::Sliding { .. } => self.record(now, cost),
                 _ => {}
             }
             self.others = others;
@@ -161,7 +169,9 @@ impl Model {
                 })
             }
             Plain::Sliding { spent, tick } => {
-                overlap(spent, then / tick, period / tick) + wide(cost) <= wide(count)
+                let (ticks, period) = (then / tick, period / tick);
+                let used = overlap(spent, ticks, period, count);
+                last(spent, 0) <= ticks / period && used + wide(cost) <= wide(count)
             }
             Plain::Log { stamps } => {
                 let live = stamps.iter().filter(|(stamp, _)| stamp + period > then);

@@ -8,31 +8,24 @@ use crate::limit::definition::AlgorithmSpec;
 #[derive(Debug, Clone)]
 pub(super) enum Plain {
     /// Debt in tokens times the period, as of the tick `at`.
-    Bucket {
-        at: u64,
-        debt: i128,
-        tick: u64,
-        free: u64,
-    },
+    Bucket { at: u64, debt: i128, tick: u64, free: u64 },
     /// The last refill of a bucket that is not full.
-    Stepped {
-        anchor: Option<u64>,
-        spent: i128,
-    },
+    Stepped { anchor: Option<u64>, spent: i128 },
     /// What is spent in each window, counted from `origin`. A request never enters before the last of them. So of the
     /// windows that were skipped, only the newest is stored, as a full one.
-    Fixed {
-        origin: Option<u64>,
-        spent: BTreeMap<u64, u64>,
-    },
-    Sliding {
-        spent: BTreeMap<u64, i128>,
-        tick: u64,
-    },
+    Fixed { origin: Option<u64>, spent: BTreeMap<u64, u64> },
+    /// What is spent in each window. Of the windows before the last one, only the newest is stored, as [`FULL`].
+    Sliding { spent: BTreeMap<u64, i128>, tick: u64 },
     /// All charges ever made: when, and how much.
-    Log {
-        stamps: Vec<(u64, u64)>,
-    },
+    Log { stamps: Vec<(u64, u64)> },
+}
+
+/// A window that holds the count of whichever limit reads it.
+pub(super) const FULL: i128 = i128::MAX;
+
+/// The last window with anything spent in it, and `here` if there is no later one.
+pub(super) fn last(spent: &BTreeMap<u64, i128>, here: u64) -> u64 {
+    spent.keys().copied().max().unwrap_or(here).max(here)
 }
 
 /// Adds the refills that are due.
@@ -50,9 +43,10 @@ pub(super) fn booked(spent: &BTreeMap<u64, u64>, here: u64, count: u64) -> u64 {
 }
 
 /// What is spent according to the two counts.
-pub(super) fn overlap(spent: &BTreeMap<u64, i128>, ticks: u64, period: u64) -> i128 {
+pub(super) fn overlap(spent: &BTreeMap<u64, i128>, ticks: u64, period: u64, count: u64) -> i128 {
     let (index, left) = (ticks / period, i128::from(period - ticks % period));
     let of = |index: Option<u64>| index.and_then(|index| spent.get(&index)).copied().unwrap_or(0);
+    let of = |index| if of(index) == FULL { i128::from(count) } else { of(index) };
     of(Some(index)) + of(index.checked_sub(1)) * left / i128::from(period)
 }
 
