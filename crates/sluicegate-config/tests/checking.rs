@@ -164,6 +164,28 @@ fn a_file_is_checked_against_the_one_before() {
     );
 }
 
+/// A window of the same length counts on when its count changes. What a reload would forget, it says.
+#[test]
+fn a_report_says_when_a_reload_would_forget_what_was_spent() {
+    let forgets = "(what was spent is not counted)";
+    for (before, after, is_told) in [
+        ("fixed 100/minute", "fixed 200/minute", false),
+        ("5/minute", "8/minute burst 2", false),
+        ("sliding 5/minute", "sliding 8/minute", false),
+        ("5/minute", "fixed 5/minute", true),
+        ("sliding 5/minute", "log 5/minute", true),
+    ] {
+        let files = Files::new();
+        let text =
+            |limit: &str| format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"{limit}\"]");
+        files.check("before.toml", &text(before)).expect("a report");
+        files.check("after.toml", &text(after)).expect("a report");
+        let report = check_change(files.path("before.toml"), files.path("after.toml"));
+        let report = report.expect("a report").to_string();
+        assert_eq!(report.ends_with(forgets), is_told, "{before} -> {after}: {report}");
+    }
+}
+
 fn warnings(text: &str) -> Vec<String> {
     let report = Files::new().check("policies.toml", text).expect("a report");
     report.warnings().map(ToString::to_string).collect()
@@ -171,6 +193,23 @@ fn warnings(text: &str) -> Vec<String> {
 
 fn rule(rest: &str) -> String {
     format!("[[rules]]\nname = \"a\"\nlimits = [\"5/second\"]\n{rest}\n")
+}
+
+#[test]
+fn a_pattern_of_another_router_is_warned_of() {
+    for (when, place, segment) in [
+        ("{ path = \"/api/:id\" }", "when.path", ":id"),
+        ("{ path = [\"/a\", \"/api/<id>/x\"] }", "when.path[1]", "<id>"),
+        ("{ route = \"/api/[0-9]+\" }", "when.route", "[0-9]+"),
+        ("{ any = [{ not = { route = \"/a$\" } }] }", "when.any[0].not.route", "a$"),
+    ] {
+        let told = warnings(&rule(&format!("key = {{ claim = \"customer\" }}\nwhen = {when}")));
+        assert_eq!(told.len(), 1, "{told:?}");
+        let expected = format!("rules[0].{place}: `{segment}` is compared literally");
+        assert!(told[0].contains(&expected), "{told:?}");
+    }
+    let own = "key = { claim = \"customer\" }\nwhen = { path = [\"/api/{id}\", \"/api/*\", \"/v1/a:run\"] }";
+    assert_eq!(warnings(&rule(own)), [""; 0]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Settings that are valid and probably mistakes.
 
 use sluicegate_core::Limit;
+use sluicegate_core::key::Path as PathKey;
 use sluicegate_core::limit::MAX_LIMITS;
 
 use crate::compile::{Listed, Policies};
-use crate::document::{Condition, Cost, Document, Key, Rule};
+use crate::document::{Condition, Cost, Document, Key, Rule, Texts};
 use crate::source::Diagnostic;
 use crate::source::DocumentPath;
 
@@ -24,6 +25,7 @@ pub(super) fn warnings(
     if document.rules.is_empty() {
         warnings.warn(&list, "there is no rule: nothing is limited");
     }
+    warnings.of_throttle();
     warnings.of_tiers();
     warnings.of_addresses();
     warnings.of_many();
@@ -130,6 +132,16 @@ impl Warnings<'_> {
     }
 
     fn of_condition(&mut self, when: &Condition, path: &DocumentPath<'_>) {
+        for (name, said) in [("path", &when.path), ("route", &when.route)] {
+            let path = path.name(name);
+            for (i, pattern) in said.iter().flat_map(Texts::as_slice).enumerate() {
+                let path = match said {
+                    Some(Texts::Any(_)) => path.index(i),
+                    _ => path.clone(),
+                };
+                self.of_pattern(pattern, &path);
+            }
+        }
         if let Some(not) = &when.not {
             let path = path.name("not");
             if not.path.is_some() {
@@ -144,6 +156,33 @@ impl Warnings<'_> {
         let list = path.name("any");
         for (i, any) in when.any.iter().enumerate() {
             self.of_condition(any, &list.index(i));
+        }
+    }
+
+    fn of_pattern(&mut self, pattern: &str, path: &DocumentPath<'_>) {
+        if let Some(segment) = PathKey::literal_segment(pattern) {
+            let message = format!(
+                "`{segment}` is compared literally, so hardly any request has such a path: a segment of any value is \
+                 written `{{id}}`, and the rest of a path `*`"
+            );
+            self.warn(path, message);
+        }
+    }
+
+    /// The conditions of the throttle.
+    fn of_throttle(&mut self) {
+        let Some(throttle) = &self.document.throttle else { return };
+        let path = DocumentPath::Root.name("throttle");
+        if let Some(exempt) = &throttle.exempt {
+            self.of_condition(exempt, &path.name("exempt"));
+        }
+        let class = path.name("class");
+        for (i, case) in throttle.class.iter().enumerate() {
+            self.of_condition(&case.when, &class.index(i).name("when"));
+        }
+        let partitions = path.name("partitions");
+        for (i, partition) in throttle.partitions.iter().enumerate() {
+            self.of_condition(&partition.when, &partitions.index(i).name("when"));
         }
     }
 

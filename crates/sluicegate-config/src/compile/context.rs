@@ -125,6 +125,23 @@ impl<'a> Context<'a> {
         self.problems.borrow_mut().push(self.document.source.problem(path, message));
     }
 
+    /// Reports a list that is empty in the text. It would mean the same as none, and reads like the opposite.
+    pub(super) fn not_empty(&self, path: &DocumentPath<'_>) {
+        if self.document.source.has_empty(path) {
+            self.report(path, "the list is empty, expected at least one");
+        }
+    }
+
+    /// Reports a condition that is empty in the text.
+    pub(super) fn not_always(&self, path: &DocumentPath<'_>) {
+        if self.document.source.has_empty(path) {
+            self.report(
+                path,
+                "the condition is empty and would hold for every request: expected a part such as `method`",
+            );
+        }
+    }
+
     /// The value; an error is reported.
     pub(super) fn check<T, E: ToString>(
         &self,

@@ -39,6 +39,7 @@ impl Rule {
     ) -> Option<Self> {
         let key = Key::new(&said.key, &path.name("key"), context);
         let amounts = Amounts::new(said, path, context);
+        context.not_always(&path.name("when"));
         let when = said.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
         let cost = cost::Cost::new(said.cost.as_ref(), &path.name("cost"), context);

@@ -82,10 +82,11 @@ fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) 
     }
     let cost = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
     let list = path.name("count_if");
+    context.not_empty(&list);
     for (i, status) in rule.count_if.iter().enumerate() {
-        if !(100..=999).contains(status) {
+        if !(100..=599).contains(status) {
             let path = list.index(i);
-            context.report(&path, format!("{status} is not a status, expected 100 to 999"));
+            context.report(&path, format!("{status} is not a status, expected 100 to 599"));
         }
     }
     let counted = rule.count_if.clone();

@@ -178,14 +178,11 @@ impl fmt::Display for LimitChange {
         let list =
             |limits: &[Limit]| limits.iter().map(Limit::to_string).collect::<Vec<_>>().join(" or ");
         write!(f, "{}: {} -> {}", self.name, list(&self.old), list(&self.new))?;
-        if self.has_other_period() {
-            f.write_str(" (another period")?;
-            f.write_str(if self.begins_afresh() {
-                ": what was spent is not counted)"
-            } else {
-                ")"
-            })?;
-        }
-        Ok(())
+        f.write_str(match (self.has_other_period(), self.begins_afresh()) {
+            (true, true) => " (another period: what was spent is not counted)",
+            (true, false) => " (another period)",
+            (false, true) => " (what was spent is not counted)",
+            (false, false) => "",
+        })
     }
 }

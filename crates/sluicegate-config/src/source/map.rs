@@ -53,6 +53,11 @@ impl SourceMap {
         self.marks.contains_key(name) || self.values.as_ref().is_some_and(|root| root.says(name))
     }
 
+    /// Whether the text has an empty list or table at `path`.
+    pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
+        self.values.as_ref().is_some_and(|root| root.has_empty(path))
+    }
+
     /// A diagnostic about the value at `path`. If the value is missing, it has the location of its parent.
     pub(crate) fn problem(
         &self,

@@ -106,6 +106,22 @@ impl Node {
         (found.0.location(), found.1.map(SourceLocation::from))
     }
 
+    /// Whether there is an empty list or table at `path`.
+    pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
+        let value = path.steps().try_fold(self, |node, step| match (&node.data, step) {
+            (Data::Table(table), DocumentPath::Name(_, name)) => {
+                table.get(*name).map(|entry| &entry.value)
+            }
+            (Data::List(list), DocumentPath::Index(_, index)) => list.get(*index),
+            _ => None,
+        });
+        value.is_some_and(|value| match &value.data {
+            Data::List(list) => list.is_empty(),
+            Data::Table(table) => table.is_empty(),
+            _ => false,
+        })
+    }
+
     /// Whether there is a value with this name at the top level.
     pub(crate) fn says(&self, name: &str) -> bool {
         matches!(&self.data, Data::Table(table) if table.contains_key(name))

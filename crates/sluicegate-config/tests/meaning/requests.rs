@@ -84,11 +84,89 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
             "4:41: rules[0].when.hours.zone: `Berlin` is no time zone: IANA names are such as `Europe/Berlin`",
         ),
         (
-            "{ any = [{}, { not = { method = \"get\" } }] }",
-            "4:40: rules[0].when.any[1].not.method: methods are case-sensitive, expected `GET` instead of `get`",
+            "{ any = [{ path = \"/\" }, { not = { method = \"get\" } }] }",
+            "4:52: rules[0].when.any[1].not.method: methods are case-sensitive, expected `GET` instead of `get`",
         ),
     ] {
         assert_eq!(limited(&format!("when = {when}")), problem, "{when}");
+    }
+}
+
+#[test]
+fn a_method_that_no_request_can_have() {
+    for method in ["GET ", " GET", "GE T", "GET,T", "G\u{395}T", "GET\u{200b}", "GET/", "{GET}"] {
+        let told = limited(&format!("when = {{ method = [\"POST\", \"{method}\"] }}"));
+        assert!(told.starts_with("4:28: rules[0].when.method[1]: the method `"), "{told}");
+        assert!(told.contains("` has a character that no method can have: expected"), "{told}");
+    }
+    assert!(limited("when = { method = \"GET\u{200b}\" }").contains("`GET\\u{200b}`"));
+    for method in ["PROPFIND", "M-SEARCH", "purge"] {
+        let text = format!("when = {{ method = \"{method}\" }}");
+        let text =
+            format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\n{text}\nlimits = [\"1/second\"]");
+        let document = read_toml(&text).expect("it can be read");
+        assert!(Policies::new(&document, &Environment::new()).is_ok(), "{method}");
+    }
+}
+
+#[test]
+fn a_host_that_is_none() {
+    for host in [
+        "a b",
+        "http://example.com",
+        "example.com/",
+        "b\u{fc}cher.example",
+        "2001:db8::1",
+        "*.a b",
+        " a",
+    ] {
+        let told = limited(&format!("when = {{ host = \"{host}\" }}"));
+        let expected =
+            format!("4:17: rules[0].when.host: the host pattern `{host}` is not a host: expected");
+        assert!(told.starts_with(&expected), "{told}");
+    }
+}
+
+/// One that is empty holds for every request, and its negation for none.
+#[test]
+fn a_condition_or_a_list_that_is_empty() {
+    const EMPTY: &str =
+        "the condition is empty and would hold for every request: expected a part such as `method`";
+    const LIST: &str = "the list is empty, expected at least one";
+    for (text, place, problem) in [
+        ("when = {}", "4:8: rules[0].when", EMPTY),
+        ("when = { not = {} }", "4:16: rules[0].when.not", EMPTY),
+        ("when = { any = [] }", "4:16: rules[0].when.any", LIST),
+        ("when = { method = \"PUT\", any = [] }", "4:32: rules[0].when.any", LIST),
+        ("when = { any = [{}, { method = \"PUT\" }] }", "4:17: rules[0].when.any[0]", EMPTY),
+        (
+            "when = { hours = { between = [\"01:00\", \"02:00\"], on = [] } }",
+            "4:55: rules[0].when.hours.on",
+            LIST,
+        ),
+        ("when = { host = [] }", "4:17: rules[0].when.host", LIST),
+        ("when = { network = [] }", "4:20: rules[0].when.network", LIST),
+        ("count_if = []", "4:12: rules[0].count_if", LIST),
+    ] {
+        assert_eq!(limited(text), format!("{place}: {problem}"), "{text}");
+    }
+}
+
+#[test]
+fn values_that_never_occur() {
+    for (text, problem) in [
+        ("count_if = [99]", "4:13: rules[0].count_if[0]: 99 is not a status, expected 100 to 599"),
+        (
+            "count_if = [401, 700]",
+            "4:18: rules[0].count_if[1]: 700 is not a status, expected 100 to 599",
+        ),
+        (
+            "when = { header = { x = \" a\" } }",
+            "4:25: rules[0].when.header.x: no header has such a value: expected one without spaces at its ends and \
+             control characters",
+        ),
+    ] {
+        assert_eq!(limited(text), problem, "{text}");
     }
 }
 
@@ -155,7 +233,7 @@ fn a_cost_that_is_none() {
         ),
         (
             "count_if = [401, 40]",
-            "4:18: rules[0].count_if[1]: 40 is not a status, expected 100 to 999",
+            "4:18: rules[0].count_if[1]: 40 is not a status, expected 100 to 599",
         ),
         (
             "settle_at_end = true",

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use super::{Condition, PatternError};
-use crate::key::{Host, Missing, View, host_address, host_name, host_of};
+use crate::key::{Host, Missing, View, host_address, host_of, sound_name};
 
 impl Host {
     /// Holds for requests for this host. Case, port and a final dot do not matter. A request that names two hosts, or
@@ -14,8 +14,16 @@ impl Host {
     ///
     /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Host.is("api.example.com"));
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If it is not the name or the address of a host. For hosts from configuration there is
+    /// [`try_matches`](Self::try_matches).
+    #[track_caller]
     pub fn is(self, host: impl Into<Cow<'static, str>>) -> HostIs {
-        HostIs::new(&host.into(), false)
+        let host = host.into();
+        let made = HostIs::parse(&host, false);
+        made.unwrap_or_else(|problem| panic!("{}", PatternError::new("host", &host, problem)))
     }
 
     /// Holds for requests for any host below a name, at any depth: `*.example.com` is
@@ -37,18 +45,8 @@ impl Host {
     /// Says what is wrong with the pattern.
     pub fn try_matches(self, pattern: &str) -> Result<HostIs, PatternError> {
         let below = pattern.strip_prefix("*.");
-        let condition = HostIs::new(below.unwrap_or(pattern), below.is_some());
-        if condition.name.is_empty() {
-            return Err(PatternError::new("host", pattern, "names no host"));
-        }
-        if condition.name.contains('*') {
-            return Err(PatternError::new(
-                "host",
-                pattern,
-                "has a `*` elsewhere than in a `*.` at its beginning",
-            ));
-        }
-        Ok(condition)
+        HostIs::parse(below.unwrap_or(pattern), below.is_some())
+            .map_err(|problem| PatternError::new("host", pattern, problem))
     }
 }
 
@@ -61,9 +59,20 @@ pub struct HostIs {
 }
 
 impl HostIs {
-    fn new(host: &str, below: bool) -> Self {
-        let name = host_name(host);
-        Self { name: name.into(), address: host_address(name), below }
+    fn parse(host: &str, below: bool) -> Result<Self, &'static str> {
+        if host.contains('*') {
+            return Err("has a `*` elsewhere than in a `*.` at its beginning");
+        }
+        let name = sound_name(host).filter(|_| host.trim() == host).ok_or(
+            "is not a host: expected letters of ASCII, digits, `-`, `.` and `_`, or an address, that of IPv6 in \
+             brackets; requests name `bücher.example` as `xn--bcher-kva.example`",
+        )?;
+        let address = host_address(name);
+        match (name, address) {
+            ("", _) => Err("names no host"),
+            (_, Some(_)) if below => Err("is below an address, where there are no hosts"),
+            _ => Ok(Self { name: name.into(), address, below }),
+        }
     }
 
     /// Whether it holds for the hosts below a name, not for the name itself.

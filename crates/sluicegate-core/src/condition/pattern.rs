@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A pattern of paths or hosts that is not valid. The message names the pattern and the mistake.
+/// A pattern of paths or hosts, or a method, that is not valid. The message names the pattern and the mistake.
 ///
 /// ```
 /// use sluicegate::key::Path;
@@ -15,11 +15,19 @@ pub struct PatternError {
     problem: &'static str,
 }
 
+/// The kind that is no pattern.
+const METHOD: &str = "method";
+
 impl PatternError {
     /// An error for conditions of other crates: the `kind` of the pattern, and the `problem` as the end of a sentence about
     /// it.
     pub fn new(kind: &'static str, pattern: &str, problem: &'static str) -> Self {
         Self { kind, pattern: pattern.into(), problem }
+    }
+
+    /// Characters that are not seen are written as escapes.
+    pub(super) fn of_method(method: &str, problem: &'static str) -> Self {
+        Self { kind: METHOD, pattern: method.escape_debug().to_string(), problem }
     }
 
     /// The invalid pattern, as it was written.
@@ -31,7 +39,8 @@ impl PatternError {
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, pattern, problem } = self;
-        write!(f, "the {kind} pattern `{pattern}` {problem}")
+        let pattern_of = if *kind == METHOD { "" } else { " pattern" };
+        write!(f, "the {kind}{pattern_of} `{pattern}` {problem}")
     }
 }
 

@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 
-use super::Condition;
-use super::path::{PathMatches, check_length};
-use crate::key::{Method, Missing, Path, Route, View};
+use super::path::{PathMatches, check_length, literal};
+use super::{Condition, PatternError};
+use crate::key::{Method, Missing, Path, Route, View, is_token};
 
 impl Method {
-    /// Holds for requests of this method, in the same case: methods are upper case.
+    /// Holds for requests of this method, in the same case: methods are upper case, except for a method of your own.
     ///
     /// `GET` also holds for `HEAD`: axum and other frameworks answer a HEAD request by running the handler for
     /// GET, so HEAD must be no way around a limit on GET. `Not(Method.is("GET"))` holds for HEAD as well, for
@@ -17,18 +17,69 @@ impl Method {
     ///
     /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Method.is("POST"));
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If no request can have the method. For methods from configuration there is [`try_is_any`](Self::try_is_any).
+    #[track_caller]
     pub fn is(self, method: impl Into<Cow<'static, str>>) -> MethodIs {
         self.is_any([method])
     }
 
     /// Holds for requests of one of these methods, in the same case. `GET` also holds for `HEAD`, as in
     /// [`is`](Self::is).
+    ///
+    /// # Panics
+    ///
+    /// If no request can have one of the methods, or there is none. For methods from configuration there is
+    /// [`try_is_any`](Self::try_is_any).
+    #[track_caller]
     pub fn is_any<M: Into<Cow<'static, str>>>(
         self,
         methods: impl IntoIterator<Item = M>,
     ) -> MethodIs {
-        MethodIs { methods: methods.into_iter().map(Into::into).collect() }
+        self.try_is_any(methods).unwrap_or_else(|error| panic!("{error}"))
     }
+
+    /// Like [`is_any`](Self::is_any), for methods from configuration.
+    ///
+    /// # Errors
+    ///
+    /// Names a method that no request can have: one that is not a token (RFC 9110, 9.1), or a well-known one in another
+    /// case. Also an error if there is no method.
+    pub fn try_is_any<M: Into<Cow<'static, str>>>(
+        self,
+        methods: impl IntoIterator<Item = M>,
+    ) -> Result<MethodIs, PatternError> {
+        let methods: Vec<_> = methods.into_iter().map(Into::into).collect();
+        if methods.is_empty() {
+            return Err(PatternError::of_method("", "is empty: expected one such as `POST`"));
+        }
+        match methods.iter().find_map(|method| Some((method, problem_of(method)?))) {
+            Some((method, problem)) => Err(PatternError::of_method(method, problem)),
+            None => Ok(MethodIs { methods }),
+        }
+    }
+}
+
+/// Well-known methods, which are often written in lower case by mistake.
+const METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
+/// Why no request has this method.
+fn problem_of(method: &str) -> Option<&'static str> {
+    if method.is_empty() {
+        return Some("is empty: expected one such as `POST`");
+    }
+    if !is_token(method.as_bytes()) {
+        return Some(
+            "has a character that no method can have: expected letters of ASCII, such as `POST`",
+        );
+    }
+    let known = METHODS.iter().find(|known| known.eq_ignore_ascii_case(method));
+    known.filter(|known| **known != method).map(|_| {
+        "is written in upper case: methods are case-sensitive, and no client sends it like this"
+    })
 }
 
 /// Holds for requests of some methods; see [`Method::is`].
@@ -73,6 +124,7 @@ impl Route {
     /// ```
     pub fn is(self, pattern: impl Into<Cow<'static, str>>) -> RouteIs {
         let pattern = pattern.into();
+        literal::warn("route", &pattern);
         RouteIs { path: Path.try_matches(&pattern).ok(), pattern }
     }
 }

@@ -26,6 +26,25 @@ fn methods_are_compared_exactly() {
 }
 
 #[test]
+fn what_no_request_can_have_is_an_error_when_it_is_made() {
+    for method in ["", "GET ", "GE T", "GET,T", "G\u{395}T", "GET\u{200b}", "get"] {
+        assert!(Method.try_is_any([method]).is_err(), "{method:?}");
+        assert!(std::panic::catch_unwind(|| Method.is(method)).is_err(), "{method:?}");
+    }
+    assert!(Method.try_is_any(Vec::<String>::new()).is_err());
+    for host in ["", "a b", "http://a", "b\u{fc}cher.example", "::1", "*.example.com"] {
+        assert!(std::panic::catch_unwind(|| Host.is(host)).is_err(), "{host:?}");
+    }
+    for host in ["example.com:8080", "EXAMPLE.com.", "[::1]", "127.0.0.1", "my_host-1"] {
+        assert!(Host.try_matches(host).is_ok(), "{host:?}");
+    }
+    assert!(Path.try_matches(&format!("/{}", "a".repeat(9_000))).is_err());
+    let mut charge = Charge::new();
+    let rule = Limit::per_minute(1).by(Global).when(Header("x y").equals("1"));
+    assert!(rule.charge(&Request::default(), &mut charge).unwrap_err().is_server());
+}
+
+#[test]
 fn head_is_no_way_around_a_limit_on_get() {
     let request = |method: &str| Request { method: method.into(), ..Request::default() };
     assert!(holds(Method.is("GET"), &request("HEAD")));

@@ -2,8 +2,8 @@ use std::borrow::Cow;
 
 use super::{ChosenBy, Condition};
 use crate::key::{
-    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_of,
-    query_values, trimmed,
+    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_of, is_token,
+    no_header_name, query_values, trimmed,
 };
 
 /// A value that can be present in a request, or equal to a text, in one place or in several.
@@ -23,7 +23,12 @@ pub trait Values<V: View> {
 /// Every line, without the spaces and tabs around it.
 impl<V: View, N: AsRef<str>> Values<V> for Header<N> {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
-        Ok(view.header_lines(self.0.as_ref()).any(|line| test(trimmed(line))))
+        let name = self.0.as_ref();
+        let mut lines = view.header_lines(name);
+        if lines.any(|line| test(trimmed(line))) {
+            return Ok(true);
+        }
+        if is_token(name.as_bytes()) { Ok(false) } else { Err(no_header_name(name)) }
     }
 }
 

@@ -42,8 +42,8 @@ pub use self::extract::{
     Query, Route, from_fn,
 };
 pub(crate) use self::extract::{
-    cookie_values, header_value, host_address, host_name, host_of, percent_decoded, query_value,
-    query_values, trimmed,
+    cookie_values, header_value, host_address, host_of, is_token, no_header_name, percent_decoded,
+    query_value, query_values, sound_name, trimmed,
 };
 pub use self::ip::Ip;
 pub(crate) use self::kept::KeptKey;

@@ -271,6 +271,16 @@ impl Limit {
     ///
     /// Limits with one name and algorithm share what is spent on a key, wherever they are used with the same store.
     ///
+    /// When the numbers of a named limit change, some of them keep what was spent:
+    ///
+    /// | limit | keeps what was spent |
+    /// | --- | --- |
+    /// | token bucket, leaky bucket | when the burst or the queue changes, and the rate does not |
+    /// | sliding window, sliding log | when the count changes, and the period does not |
+    /// | concurrency | always: held places stay held |
+    /// | fixed window, bucket refilled in steps | never: it begins with nothing spent |
+    /// | any limit that is [carried](Self::carried) over, as those of policy files are | whatever changes, except the algorithm, and the period of a log |
+    ///
     /// # Panics
     ///
     /// If the name is empty, longer, or not printable ASCII.

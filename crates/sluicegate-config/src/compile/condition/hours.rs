@@ -25,6 +25,9 @@ pub(super) fn hours(
         };
         hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));
     }
+    if said.between.is_some() {
+        context.not_empty(&path.name("on"));
+    }
     if said.between.is_none() && said.on.is_empty() {
         context.report(path, "the hours are empty: expected `between`, `on` or both");
     }

@@ -29,12 +29,18 @@ impl Condition {
             tests.extend(hours(said, &path.name("hours"), context).map(Test::Hours));
         }
         if let Some(inner) = &said.not {
+            context.not_always(&path.name("not"));
             tests.push(Test::Not(Self::new(inner, &path.name("not"), context)));
         }
+        context.not_empty(&path.name("any"));
         if !said.any.is_empty() {
             let path = path.name("any");
             let inner = said.any.iter().enumerate();
-            let any = inner.map(|(i, said)| Self::new(said, &path.index(i), context)).collect();
+            let any = inner.map(|(i, said)| {
+                context.not_always(&path.index(i));
+                Self::new(said, &path.index(i), context)
+            });
+            let any = any.collect();
             tests.push(Test::Any(AnyOf(any)));
         }
         Self(tests)
@@ -49,7 +55,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn add_target(&self, said: &document::Condition, tests: &mut Vec<Test>) {
         if let Some(methods) = self.each("method", said.method.as_ref(), method) {
-            tests.push(Test::Method(Method.is_any(methods)));
+            tests.extend(Method.try_is_any(methods).ok().map(Test::Method));
         }
         if let Some(any) = self.each("path", said.path.as_ref(), |text| PathKey.try_matches(text)) {
             tests.push(Test::Path(AnyOf(any)));
@@ -142,11 +148,29 @@ impl Maker<'_> {
                 let empty = "the list is empty, expected at least one";
                 self.context.report(&path, empty);
             }
+            if kind == "header" && texts(expected).iter().any(|text| !is_field_value(text)) {
+                let never = "no header has such a value: expected one without spaces at its ends and control characters";
+                self.context.report(&path, never);
+            }
             if let Some(name) = sound {
                 add(name, expected);
             }
         }
     }
+}
+
+fn texts(expected: &Expected) -> &[String] {
+    match expected {
+        Expected::Present(_) => &[],
+        Expected::Equal(text) => std::slice::from_ref(text),
+        Expected::Any(texts) => texts,
+    }
+}
+
+/// Lines are compared without the spaces and tabs around them.
+fn is_field_value(text: &str) -> bool {
+    text.trim_matches([' ', '\t']) == text
+        && !text.chars().any(|c| c != '\t' && c.is_ascii_control())
 }
 
 fn value<S: Clone>(
@@ -175,7 +199,10 @@ fn method(text: &str) -> Result<String, String> {
             Err(format!("methods are case-sensitive, expected `{known}` instead of `{text}`"))
         }
         _ if text.is_empty() => Err("the method is empty, expected one such as `POST`".to_owned()),
-        _ => Ok(text.to_owned()),
+        _ => Method
+            .try_is_any([text.to_owned()])
+            .map(|_| text.to_owned())
+            .map_err(|error| error.to_string()),
     }
 }
 

@@ -9,6 +9,7 @@
 //! `surely_holds`, which is true only if all readings match. Neither a limit nor an exception can be
 //! reached by an unusual spelling.
 
+pub(in crate::condition) mod literal;
 mod tree;
 
 use std::cell::OnceCell;
@@ -128,7 +129,25 @@ impl Path {
     ///
     /// Returns what is wrong with the pattern.
     pub fn try_matches(self, pattern: &str) -> Result<PathMatches, PatternError> {
-        PathMatches::parse(pattern).map_err(|problem| PatternError::new("path", pattern, problem))
+        let made = PathMatches::parse(pattern);
+        let made = made.map_err(|problem| PatternError::new("path", pattern, problem))?;
+        literal::warn("path", pattern);
+        Ok(made)
+    }
+
+    /// The first segment of a pattern that other routers take for a variable or an expression, such as `:id`, `<id>` or
+    /// `[0-9]+`. Here it is compared byte for byte, so hardly any request matches. A segment of any value is `{id}`.
+    ///
+    /// [`matches`](Self::matches) and [`Route.is`](crate::Route::is) log a warning about such a pattern.
+    ///
+    /// ```
+    /// use sluicegate::key::Path;
+    ///
+    /// assert_eq!(Path::literal_segment("/users/:id"), Some(":id"));
+    /// assert_eq!(Path::literal_segment("/users/{id}/*"), None);
+    /// ```
+    pub fn literal_segment(pattern: &str) -> Option<&str> {
+        literal::segment(pattern)
     }
 }
 
@@ -150,6 +169,9 @@ enum Segment {
 impl PathMatches {
     fn parse(pattern: &str) -> Result<Self, &'static str> {
         let pattern = pattern.strip_prefix('/').ok_or("does not begin with a `/`")?;
+        if pattern.len() >= MAX_PATH {
+            return Err("is longer than any path that is read");
+        }
         if pattern.contains(['?', '#']) {
             return Err("has more than a path: a query is a condition of its own");
         }

@@ -47,6 +47,10 @@ fn absent(name: &str) -> Missing {
     if is_token(name.as_bytes()) {
         return Missing::client_named(name, "header");
     }
+    no_header_name(name)
+}
+
+pub(crate) fn no_header_name(name: &str) -> Missing {
     Missing::server_named(
         name,
         "header",
@@ -55,7 +59,7 @@ fn absent(name: &str) -> Missing {
 }
 
 /// RFC 9110: `token = 1*tchar`.
-pub(in crate::key) fn is_token(name: &[u8]) -> bool {
+pub(crate) fn is_token(name: &[u8]) -> bool {
     let tchar = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !name.is_empty() && name.iter().all(tchar)
 }

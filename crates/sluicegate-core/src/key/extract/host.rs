@@ -62,7 +62,7 @@ const MAX_HOST: usize = 260;
 
 /// The name in a `Host` field; `None` if it is not a host name. Names with percent-encoding or bytes outside ASCII
 /// are not accepted, because some servers decode them and others do not.
-fn sound_name(host: &str) -> Option<&str> {
+pub(crate) fn sound_name(host: &str) -> Option<&str> {
     let host = host.trim_matches([' ', '\t']);
     let (name, rest) = match host.find(']') {
         Some(end) => host.split_at(end + 1),
@@ -84,7 +84,7 @@ fn is_same_host(one: &str, other: &str) -> bool {
 }
 
 /// `authority` without user, port and final dot.
-pub(crate) fn host_name(authority: &str) -> &str {
+fn host_name(authority: &str) -> &str {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let bracket = host.rfind(']').map_or(0, |bracket| bracket + 1);
     let port = host[bracket..].find(':').map_or(host.len(), |colon| bracket + colon);

@@ -155,8 +155,7 @@ impl<'a> Episode<'a> {
             0..4 => 0,
             4 | 5 => self.rng.u64(..=debit.cost),
             6 => debit.cost + self.rng.u64(..3),
-            _ if self.rng.bool() => debit.cost + self.rng.u64(..=debit.limit.capacity()),
-            _ => debit.cost + self.rng.u64(..=debit.limit.capacity().saturating_mul(30)),
+            _ => debit.cost + self.rng.u64(..=debit.limit.capacity()),
         };
         self.pair.settle(debit, receipt, spent);
         if self.rng.u8(..4) > 0 {

@@ -1,6 +1,6 @@
 //! Charging the model, and giving back.
 
-use super::plain::{FULL, Plain, booked, last, refill, restart};
+use super::plain::{FULL, Plain, booked, count_full, last, refill, restart};
 use super::{Model, ModelReceipt};
 use crate::limit::Limit;
 use crate::limit::definition::AlgorithmSpec;
@@ -46,6 +46,7 @@ impl Model {
             }
             Plain::Sliding { spent, tick } => {
                 let window = |then: u64| then / *tick / (period / *tick);
+                count_full(spent, window(now), count);
                 receipt.at = window(leaves).max(last(spent, window(now)));
                 if receipt.at > last(spent, window(now)) {
                     spent.insert(receipt.at - 1, FULL);
@@ -145,6 +146,7 @@ impl Model {
         let Plain::Sliding { spent, tick } = &mut self.plain else { unreachable!() };
         let (count, mut cost) = (i128::from(count), i128::from(cost));
         let here = now / *tick / (period / *tick);
+        count_full(spent, here, self.limit.count);
         let mut window = last(spent, here);
         let held = spent.get(&here).copied().unwrap_or(0);
         if window == here && held > count {
@@ -236,7 +238,8 @@ impl Model {
             Plain::Sliding { spent, tick } => {
                 let here = now / *tick / (period / *tick);
                 // While later windows are spent, only what is spent in the last of them is given back.
-                if last(spent, here) == here.max(receipt.at) {
+                if last(spent, here) == here.max(receipt.at) && receipt.at + 1 >= here {
+                    count_full(spent, here, count);
                     let spent = spent.entry(receipt.at).or_default();
                     *spent = if *spent == FULL { i128::from(count) } else { *spent };
                     *spent = (*spent - i128::from(back)).max(0);

@@ -28,6 +28,13 @@ pub(super) fn last(spent: &BTreeMap<u64, i128>, here: u64) -> u64 {
     spent.keys().copied().max().unwrap_or(here).max(here)
 }
 
+/// Whoever writes to the window `here` knows the count, so the window before holds that count from then on.
+pub(super) fn count_full(spent: &mut BTreeMap<u64, i128>, here: u64, count: u64) {
+    if let Some(before) = here.checked_sub(1).and_then(|before| spent.get_mut(&before)) {
+        *before = if *before == FULL { i128::from(count) } else { *before };
+    }
+}
+
 /// Adds the refills that are due.
 pub(super) fn refill(anchor: &mut Option<u64>, spent: &mut i128, limit: &Limit, now: u64) {
     let Some(last) = *anchor else { return };

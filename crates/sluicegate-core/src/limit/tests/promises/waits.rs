@@ -76,9 +76,9 @@ proptest! {
         if matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. }) && limit.gap > 0 {
             return Ok(());
         }
-        // A place in a sliding window fills the windows that it skips: for a gap, or because a window has only one tick,
-        // in which the whole previous count weighs.
-        let skips = limit.gap > 0 || limit.period == 1;
+        // A place in a sliding window fills the windows that it skips: for a gap, or because the previous count still
+        // weighs in the last of few ticks.
+        let skips = limit.gap > 0 || limit.period <= limit.count;
         if limit.spec == AlgorithmSpec::SlidingWindow && skips {
             return Ok(());
         }
