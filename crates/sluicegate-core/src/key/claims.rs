@@ -2,12 +2,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Missing;
-
 /// What the application's own authentication found out about the client, such as the customer and the plan.
 ///
-/// A layer of the application inserts it into the request's extensions, outside of the limit, for every request. For
-/// unknown clients it is empty. Rules then read it by name with [`Claim`](super::Claim), in code or from a file.
+/// A layer of the application inserts it into the request's extensions, outside of the limit. For unknown clients it is
+/// empty, or not there. Rules then read it by name with [`Claim`](super::Claim), in code or from a file.
 ///
 /// ```
 /// use sluicegate::key::Claims;
@@ -41,15 +39,6 @@ impl Claims {
     ) -> Self {
         self.pairs.insert(name.into(), value.into());
         self
-    }
-
-    /// What an operator reads if the extension is missing.
-    pub(crate) fn absent() -> Missing {
-        Missing::server(
-            "the `Claims` extension",
-            "add the layer that inserts `Claims` outside of the rate limit, so that it runs first; \
-             for strangers it inserts `Claims::new()`",
-        )
     }
 
     /// The value of `name`.

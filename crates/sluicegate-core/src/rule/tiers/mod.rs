@@ -3,9 +3,9 @@
 //! A tier is chosen by what the server knows. `Tiers` read a `Text`. A claim, an extension and a constant are one,
 //! and a header is not; otherwise a client could choose its own tier.
 //!
-//! An unknown client is in the default tier. Missing claims can mean an unknown client or a mistake in the set-up,
-//! and no request tells which. Since tiers have a default, the request is served by it, and the log reports it once.
-//! A key has no default, so a missing claim stays an error there.
+//! An unknown client is in the default tier. A request without claims is one of an unknown client. A missing extension
+//! can mean that or a mistake in the set-up, so the log reports it once. A key has no default, so a missing claim stays an
+//! error there.
 
 mod build;
 mod by;

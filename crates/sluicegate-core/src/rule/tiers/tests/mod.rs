@@ -93,7 +93,7 @@ fn a_stranger_without_claims_is_in_the_tier_that_holds_otherwise() {
     assert_eq!(charge(&by_extension, &stranger), free());
     // A missing key stays an error, because there is no key to charge.
     let by_claim = tiers().by_customer(Claim("customer")).by(Claim("customer"));
-    assert!(charge(&by_claim, &stranger).unwrap_err().is_server());
+    assert!(charge(&by_claim, &stranger).unwrap_err().is_client());
 }
 
 #[test]
