@@ -2,14 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::condition::Condition;
-use crate::key::path::PathReadings;
 use crate::key::path::steps::STEPS;
 use crate::key::testing::Request;
 use crate::key::{Host, Path};
 
 fn request(host: &str, path: &str) -> Request {
-    let readings = Some(PathReadings::new());
-    Request { host: Some(host.into()), path: path.into(), readings, ..Request::default() }
+    Request { host: Some(host.into()), path: path.into(), ..Request::default() }
 }
 
 /// An index of conditions that each name one host, one path, both, or neither.
