@@ -14,6 +14,12 @@ impl Demand {
         self.current = self.current.saturating_add(cost);
     }
 
+    /// The demand of the current span and the one before.
+    pub(super) fn seen(&self, now: u64, span: u64) -> u64 {
+        let seen = self.at(now, span);
+        seen.current.saturating_add(seen.previous)
+    }
+
     /// The expected demand in a span: that of the current span, and a part of the previous one for the time that is left.
     pub(super) fn expected(&self, now: u64, span: u64) -> u64 {
         let seen = self.at(now, span);

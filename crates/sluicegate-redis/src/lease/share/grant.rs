@@ -15,11 +15,29 @@ use std::time::Duration;
 use sluicegate_core::adapter::{Charge, Debit};
 
 use super::outcome::{admitted, refusal};
-use super::refused::Refused;
+use super::refused::{REMEMBERED, Refused};
 use super::{Answered, OF_WINDOW, Share, UnderWay, Waiter};
 use crate::lease::counts::Totals;
 use crate::lease::validity::{LeasedTokens, SOME};
 use crate::script::lease::{Lease, LeaseRequest};
+
+/// While a bucket is empty, the server is asked once for so many requests.
+const PACED: u64 = 32;
+
+/// A process with fewer requests in a span asks whenever the server may have something again.
+const FEW: u64 = 8;
+
+/// The first leases of a bucket are for so many tokens, so that little of it is filled for them.
+const BEGIN: u64 = 16;
+
+/// In a smaller bucket, half of it is no more than a process needs to begin with.
+const LARGE: u64 = 128;
+
+/// Within this part of the first span, it is not known how many tokens are needed.
+const KNOWN_AFTER: u64 = 16;
+
+/// After so many spans, half of a bucket is filled.
+const GROWN_AFTER: u128 = 16;
 
 impl Share {
     /// The next lease: for all requests that wait, and some tokens ahead. `None` while a lease is under way.
@@ -53,20 +71,59 @@ impl Share {
         (least, waited): (u64, u64),
         batch: &RangeInclusive<u64>,
     ) -> LeaseRequest {
-        let expected = self.demand.expected(now, span);
-        self.size = expected.clamp(*batch.start(), *batch.end());
+        let age = now.saturating_sub(self.since);
+        let is_large = self.validity.most() >= LARGE;
+        let is_known = !is_large || age > span / KNOWN_AFTER;
+        let expected = match age {
+            _ if !is_large || !is_known || age >= span => self.demand.expected(now, span),
+            _ => {
+                (u128::from(self.demand.seen(now, span)) * u128::from(span) / u128::from(age))
+                    as u64
+            }
+        };
+        let largest = waited.max(*batch.end());
+        if self.short > 0 {
+            // Nothing drains unused where more is wanted than there is.
+            let requests = self.requests.expected(now, span).max(1);
+            let until_next = expected.saturating_mul(PACED.min(requests)) / requests;
+            self.size = until_next.clamp(*batch.start(), *batch.end());
+            let ahead = self.size.saturating_sub(self.unspent());
+            let most = waited.saturating_add(ahead).min(largest);
+            return LeaseRequest { least, most, waited, fill: 0, largest };
+        }
+        let (spent_in_time, fill) = self.filling(now, span, expected);
+        self.size = spent_in_time.clamp(*batch.start(), *batch.end());
         // A smallest batch that was configured is always taken.
         let some = if *batch.start() > 1 { SOME } else { self.validity.some() };
-        let pays_off = expected >= some && *batch.end() > 1;
+        let is_known = is_known || *batch.start() > 1;
+        let pays_off = is_known && expected >= some && *batch.end() > 1;
         let ahead = match pays_off {
             true => self.size.saturating_sub(self.unspent() / 2).max(1),
             // Few tokens are needed: one in hand would drain before it is spent.
             false => batch.start().saturating_sub(waited),
         };
-        let largest = waited.max(*batch.end());
         let most = waited.saturating_add(ahead).min(largest);
-        let fill = if pays_off { self.validity.half() } else { 0 };
+        let fill = if pays_off { fill } else { 0 };
         LeaseRequest { least, most, waited, fill, largest }
+    }
+
+    /// How many tokens can be spent before they drain, and the debt that this takes.
+    ///
+    /// A token drains once all of the debt before it has drained, at the whole rate. The debt that is added for that is lost
+    /// where the bucket would otherwise have filled up: above the limit. So it is small at first, and grows to half of the
+    /// bucket.
+    fn filling(&self, now: u64, span: u64, expected: u64) -> (u64, u64) {
+        let (half, tokens) = (self.validity.half(), self.validity.most() / 2);
+        let others = tokens.saturating_sub(expected);
+        if others == 0 || expected == 0 || self.validity.most() < LARGE {
+            return (expected, half);
+        }
+        let begin = BEGIN.saturating_mul(others) / expected;
+        let grown = u128::from(tokens) * u128::from(now.saturating_sub(self.since))
+            / (u128::from(span) * GROWN_AFTER);
+        let target = begin.saturating_add(grown as u64).min(tokens);
+        let spent_in_time = (target.saturating_mul(expected) / others).min(expected);
+        (spent_in_time, (u128::from(half) * u128::from(target) / u128::from(tokens)) as u64)
     }
 
     /// Half of the tokens that this process will need before the window ends. Tokens that it does not spend are lost then,
@@ -99,7 +156,7 @@ impl Share {
         totals.leased += lease.taken;
         self.left = self.validity.left(lease.words);
         self.ends = self.validity.ends(&part);
-        self.refused = Refused::by(lease, asked, wanted, now).filter(|_| !is_old);
+        self.refused = self.refusal(lease, (asked, now), wanted).filter(|_| !is_old);
         let mut told = Vec::with_capacity(served);
         for waiter in self.waiting.drain(..served.min(self.waiting.len())) {
             let outcome = if waiter.cost <= part.unspent {
@@ -119,6 +176,44 @@ impl Share {
             return (told, None);
         }
         (told, self.add(part))
+    }
+
+    /// The refusal that a lease stands for, if it was not granted or left nothing.
+    fn refusal(
+        &mut self,
+        lease: &Lease,
+        (asked, now): (u64, u64),
+        wanted: LeaseRequest,
+    ) -> Option<Refused> {
+        let is_refused = lease.taken == 0;
+        let pace = self.question_pace(now);
+        if pace == 0 {
+            self.short = 0;
+        } else if lease.taken < wanted.most || self.left == 0 {
+            self.short = (self.short + 1).min(PACED.ilog2() + 1);
+        } else if self.left >= self.size {
+            self.short = self.short.saturating_sub(1);
+        }
+        if !is_refused && (self.left > 0 || pace == 0) {
+            return None;
+        }
+        let (cost, retry) = match is_refused {
+            true => (wanted.least, lease.retry_after?),
+            false => (1, retry_after(&self.debit, 1, lease)?),
+        };
+        Some(Refused::of(lease, (asked, now), (cost, retry), pace))
+    }
+
+    /// How long the server is not asked again after it had nothing left: until twice as many requests have come as the last
+    /// time, up to [`PACED`]. Those that find no token in hand are refused here. A bucket is half full again after the longest pace, so nothing is lost.
+    fn question_pace(&self, now: u64) -> u64 {
+        let Some(span) = self.validity.span() else { return 0 };
+        let requests = self.requests.expected(now, span);
+        if requests < FEW || self.validity.most() < LARGE {
+            return 0;
+        }
+        let paced = 1_u64 << self.short.min(PACED.ilog2());
+        (span / requests).saturating_mul(paced).min(span).min(REMEMBERED)
     }
 
     /// Adds tokens. Returns those that are to be given back.

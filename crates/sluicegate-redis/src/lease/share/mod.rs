@@ -44,8 +44,13 @@ pub(super) struct Share {
     parts: [LeasedTokens; 2],
     /// The size of the next lease.
     size: u64,
-    /// How many tokens are needed in this process.
+    /// How many tokens are needed in this process, and by how many requests.
     demand: Demand,
+    requests: Demand,
+    /// How many more leases have left nothing in the server than something, lately.
+    short: u32,
+    /// Since when requests have come without a long pause.
+    since: u64,
     /// When a lease was last requested.
     asked: u64,
     /// When the window of the last lease ends.
@@ -106,6 +111,9 @@ impl Share {
             parts: [LeasedTokens::default(); 2],
             size: *batch.start(),
             demand: Demand::default(),
+            requests: Demand::default(),
+            short: 0,
+            since: 0,
             asked: 0,
             ends: 0,
             left: u64::MAX,
@@ -158,7 +166,11 @@ impl Share {
     /// Decides about `cost`, if that is possible without a call. Call [`expire`](Self::expire) before.
     pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut Totals) -> Step {
         self.is_left = false;
+        if self.requests.expected(now, self.validity.pace()) == 0 {
+            self.since = now;
+        }
         self.demand.add(now, self.validity.pace(), cost);
+        self.requests.add(now, self.validity.pace(), 1);
         if let Some(outcome) = self.spend(now, cost) {
             totals.spent += cost;
             totals.here += 1;
@@ -199,7 +211,8 @@ impl Share {
 
     fn runs_low(&self, now: u64) -> bool {
         let [older, newer] = &self.parts;
-        if newer.taken > 0 || self.under_way.is_some() || self.refused.is_some() {
+        let is_refused = self.refused.as_ref().is_some_and(|refused| !refused.is_over(now));
+        if newer.taken > 0 || self.under_way.is_some() || is_refused {
             return false;
         }
         let Some(span) = self.validity.span() else {

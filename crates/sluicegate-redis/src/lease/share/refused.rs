@@ -4,15 +4,17 @@ use sluicegate_core::adapter::Outcome;
 
 use super::outcome::refusal;
 use crate::lease::validity::micros;
-use crate::script::lease::{Lease, LeaseRequest};
+use crate::script::lease::Lease;
 
 /// How long a refusal is remembered at most, in microseconds. What others give back is noticed after that.
-const REMEMBERED: u64 = 1_000_000;
+pub(super) const REMEMBERED: u64 = 1_000_000;
 
 /// The last refusal of the server. Times are by this process's clock, unless noted otherwise.
 #[derive(Debug)]
 pub(super) struct Refused {
     cost: u64,
+    /// Whether the server is not asked about other costs either.
+    is_paced: bool,
     /// When the server may have enough tokens again: at the earliest, and with certainty.
     again: [u64; 2],
     words: [u64; 2],
@@ -22,21 +24,28 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// `None` if the server did not refuse, or will never admit.
-    pub(super) fn by(lease: &Lease, asked: u64, wanted: LeaseRequest, now: u64) -> Option<Self> {
-        let retry = lease.retry_after.filter(|_| lease.taken == 0).map(micros)?;
+    /// The refusal of a request of `cost` that the server would admit after `retry`. The server is not asked again before
+    /// `pace` has passed, either.
+    pub(super) fn of(
+        lease: &Lease,
+        (asked, now): (u64, u64),
+        (cost, retry): (u64, Duration),
+        pace: u64,
+    ) -> Self {
+        let retry = micros(retry).max(pace);
         let again = [asked.saturating_add(retry.min(REMEMBERED)), now.saturating_add(retry)];
-        Some(Self { cost: wanted.least, again, words: lease.words, asked, at: lease.now })
+        Self { cost, is_paced: pace > 0, again, words: lease.words, asked, at: lease.now }
     }
 
     pub(super) const fn is_over(&self, now: u64) -> bool {
         now >= self.again[0]
     }
 
-    /// The answer that the server would give to a request of the same cost.
+    /// The answer that the server would give to a request of this cost, or of more while it is not asked.
     pub(super) fn outcome(&self, now: u64, cost: u64) -> Option<Outcome> {
         let at = self.at + now.saturating_sub(self.asked);
         let retry = Duration::from_micros(self.again[1].saturating_sub(now));
-        (cost == self.cost).then(|| refusal(self.words, at, Some(retry)))
+        (cost == self.cost || self.is_paced && cost > self.cost)
+            .then(|| refusal(self.words, at, Some(retry)))
     }
 }

@@ -143,6 +143,12 @@ impl Fleet {
 
     pub(super) fn forget(&mut self) {
         self.came = [0; 3];
+        self.processes.iter_mut().for_each(|process| process.totals.leases = 0);
+    }
+
+    /// How often the server was asked.
+    pub(super) fn questions(&self) -> u64 {
+        self.processes.iter().map(|process| process.totals.leases).sum()
     }
 
     pub(super) fn came(&self) -> [u64; 3] {

@@ -1,5 +1,6 @@
 //! Several processes with different clocks. The server is a limit in memory.
 
+mod above;
 mod below;
 mod by_hand;
 mod fleet;
