@@ -2,6 +2,8 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
 /// A program of this machine, or one that `cargo xtask counterparts` has put into this repository.
 ///
@@ -42,4 +44,20 @@ fn installed(name: &str) -> Option<PathBuf> {
     let more = [root().join("target/tools/bin"), PathBuf::from("/usr/sbin")];
     let mut files = env::split_paths(&path).chain(more).map(|directory| directory.join(name));
     files.find(|file| file.is_file())
+}
+
+/// Our program, built as it is now.
+///
+/// # Panics
+///
+/// If it does not compile.
+pub fn sluicegate() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["build", "--quiet", "--package", "sluicegate-cli"]).current_dir(root());
+        assert!(command.status().expect("cargo").success(), "sluicegate does not compile");
+        let test = env::current_exe().expect("a path");
+        test.ancestors().nth(2).expect("a directory").join("sluicegate")
+    })
 }

@@ -2,12 +2,11 @@
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
 use serde_json::Value;
-use sluicegate_counterparts::{find, root};
+use sluicegate_counterparts::{find, root, sluicegate};
 
 pub(crate) fn read(path: &str) -> String {
     let path = root().join(path);
@@ -28,18 +27,6 @@ pub(crate) fn python(script: &str, arguments: &[&str], input: &str) -> Result<Va
         return Err(error);
     }
     Ok(serde_json::from_slice(&stdout).expect("JSON"))
-}
-
-/// Our program, built as it is now.
-pub(crate) fn sluicegate() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["build", "--quiet", "--package", "sluicegate-cli"]).current_dir(root());
-        assert!(command.status().expect("cargo").success(), "sluicegate does not compile");
-        let test = env::current_exe().expect("a path");
-        test.ancestors().nth(2).expect("a directory").join("sluicegate")
-    })
 }
 
 /// The program with the arguments of a container or a service, on free ports.
