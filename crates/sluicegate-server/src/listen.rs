@@ -4,6 +4,6 @@
 pub use tokio_rustls::TlsAcceptor;
 
 pub use crate::run::{
-    Activity, Certificate, InFlight, Listener, ServeConnection, Timed, Tracked, check_admin,
-    read_authorities, read_identity,
+    Activity, Certificate, InFlight, Listener, Rest, ServeConnection, Timed, Tracked, Upload,
+    check_admin, close, read_authorities, read_identity,
 };

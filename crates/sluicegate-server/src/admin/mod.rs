@@ -11,3 +11,4 @@ mod session;
 pub mod status;
 
 pub use self::access::{Token, guarded};
+pub(crate) use self::origin::is_own;

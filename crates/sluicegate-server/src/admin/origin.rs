@@ -7,9 +7,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use axum::extract::Request;
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, Request, header};
 
 /// Why a request is refused.
 pub(super) const OTHER_NAME: &str = "the admin port has no token, so it answers only to an address such as 127.0.0.1 or to `localhost`: \
@@ -19,7 +18,7 @@ pub(super) const OTHER_NAME: &str = "the admin port has no token, so it answers 
 pub(super) const OTHER_SITE: &str = "a page of another site may not change anything here\n";
 
 /// Whether the request names this host in a way that other sites cannot make point here.
-pub(super) fn names_this_host(request: &Request) -> bool {
+pub(super) fn names_this_host<B>(request: &Request<B>) -> bool {
     // A browser always sends it; a load balancer that asks for health may not.
     let Some(authority) = authority(request) else {
         return !request.headers().contains_key(header::HOST);
@@ -34,7 +33,7 @@ pub(super) fn names_this_host(request: &Request) -> bool {
 }
 
 /// Whether the request changes nothing, or comes from the dashboard or from a client that is no browser.
-pub(super) fn is_own(request: &Request) -> bool {
+pub(crate) fn is_own<B>(request: &Request<B>) -> bool {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return true;
     }
@@ -47,7 +46,7 @@ pub(super) fn is_own(request: &Request) -> bool {
     site == b"same-origin" && host == Some(own.as_str().as_bytes())
 }
 
-fn authority(request: &Request) -> Option<Authority> {
+fn authority<B>(request: &Request<B>) -> Option<Authority> {
     let of_uri = request.uri().authority().cloned();
     of_uri.or_else(|| request.headers().get(header::HOST)?.to_str().ok()?.parse().ok())
 }
@@ -58,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    fn request(method: &str, fields: &[(&str, &str)]) -> Request {
+    fn request(method: &str, fields: &[(&str, &str)]) -> Request<Body> {
         let request = Request::builder().method(method).uri("/session");
         let request =
             fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));

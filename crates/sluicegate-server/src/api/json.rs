@@ -1,14 +1,15 @@
 //! `/json`: Envoy's rate limit service for clients without gRPC, with the messages of the protocol as JSON.
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
+use axum::http::{HeaderMap, Request as HttpRequest, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 
 use super::object::Object;
 use super::proto_json;
+use crate::admin::is_own;
 use crate::rls::{Failure, answer};
 use crate::service::Service;
 
@@ -16,7 +17,7 @@ use crate::service::Service;
 pub(super) const LARGEST: usize = 64 * 1024;
 
 /// `POST /json`: 200 if the request is within its limits, 429 if it is over one, each with the answer as JSON. 400 if
-/// the request makes no sense, 503 if the store could not decide.
+/// the request makes no sense, 415 if it is not declared as JSON, 503 if the store could not decide.
 pub fn routes(service: &Service) -> Router {
     Router::new()
         .route("/json", post(decide))
@@ -24,8 +25,39 @@ pub fn routes(service: &Service) -> Router {
         .with_state(service.clone())
 }
 
-async fn decide(State(service): State<Service>, body: Bytes) -> Response {
-    answered(&service, &body).await
+async fn decide(State(service): State<Service>, request: Request) -> Response {
+    let is_declared = may_be_json(&request);
+    match Bytes::from_request(request, &()).await {
+        Ok(body) if is_declared => answered(&service, &body).await,
+        Ok(_) => {
+            let why = "expected `Content-Type: application/json`, and no page of another site\n";
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response()
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Whether a request is declared as JSON, or not at all by a client that is no browser. A page of any site can have a
+/// browser send other bodies, without being asked, to a port that only the browser can reach.
+pub(super) fn may_be_json<B>(request: &HttpRequest<B>) -> bool {
+    let headers = request.headers();
+    let is_json = match headers.get(header::CONTENT_TYPE) {
+        None => !headers.contains_key(header::ORIGIN),
+        Some(kind) => is_json(kind.as_bytes()),
+    };
+    is_json && is_own(request)
+}
+
+/// Whether a content type is JSON, as axum reads it.
+fn is_json(kind: &[u8]) -> bool {
+    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let Some((start, subtype)) = essence.split_at_checked(b"application/".len()) else {
+        return false;
+    };
+    let suffix = subtype.len().checked_sub(b"+json".len()).map(|at| &subtype[at..]);
+    start.eq_ignore_ascii_case(b"application/")
+        && (subtype.eq_ignore_ascii_case(b"json")
+            || suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(b"+json")))
 }
 
 /// The answer to a request with this body.

@@ -41,7 +41,7 @@ impl Plain {
             return None;
         }
         let (call, largest) = match request.uri().path() {
-            "/json" => (Call::Json, json::LARGEST),
+            "/json" if json::may_be_json(request) => (Call::Json, json::LARGEST),
             "/v1/take" if says_json(request) => (Call::Take, v1::LARGEST),
             _ => return None,
         };

@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, Request, Response, Version, header};
+use axum::http::{Request, Response, Version};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::streams;
+use super::upload::close;
 use crate::rooms;
 use crate::service;
 
@@ -80,13 +81,8 @@ impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answerin
         let this = self.project();
         let Ok(mut answer) = ready!(this.answer.poll(cx));
         if *this.is_last {
-            close(&mut answer);
+            close(answer.headers_mut());
         }
         Poll::Ready(Ok(answer))
     }
-}
-
-/// Says that an answer is the last one on its connection.
-pub(super) fn close(answer: &mut Response<Body>) {
-    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }

@@ -46,6 +46,9 @@ const STREAMS: u32 = 1_024;
 /// The largest head of a request, in bytes.
 const HEAD: u32 = 32 * 1024;
 
+/// The most fields of a request in HTTP/1. A proxy in front adds some to those that its client may send.
+const FIELDS: usize = 256;
+
 /// How much of a body may come before the call has read it, in bytes: as much as of all bodies, because a long message that
 /// needs several round trips comes later than Envoy waits.
 const STREAM_WINDOW: u32 = WINDOW;
@@ -92,11 +95,6 @@ impl Connections {
         Self { idle, ..self }
     }
 
-    /// Takes no connection in HTTP/1: gRPC has none, and its calls wait for a body for as long as the client likes.
-    pub(super) fn http2_only(self) -> Self {
-        Self { builder: self.builder.http2_only(), ..self }
-    }
-
     /// Answers some calls without the routes.
     pub(super) fn shortcut(self, shortcut: Option<Shortcut>) -> Self {
         Self { shortcut, ..self }
@@ -132,6 +130,14 @@ impl Connections {
 }
 
 impl ServeConnection for Connections {
+    fn silence(&self) -> Duration {
+        SLOWEST
+    }
+
+    fn linger(&self) -> Duration {
+        LINGER
+    }
+
     async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
         // Answers are small and complete: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
@@ -187,6 +193,7 @@ fn builder() -> Builder<Streams> {
         .http1()
         // It also runs while a connection is idle: see `Timed`.
         .header_read_timeout(None)
+        .max_headers(FIELDS)
         .max_buf_size(HEAD as usize);
     builder
         .http2()

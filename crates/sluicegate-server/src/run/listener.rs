@@ -16,7 +16,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a port does with a connection.
 pub trait ServeConnection: Clone + Send + 'static {
-    /// Serves a connection until it ends. Once `stopping` is true, it ends after its last answer.
+    /// How long a client may say nothing once it is connected.
+    fn silence(&self) -> Duration;
+
+    /// How long a client that has said nothing may stay once the port stops, for a request that is on its way.
+    fn linger(&self) -> Duration;
+
+    /// Serves a connection, whose first byte has come, until it ends. Once `stopping` is true, it ends after its last answer.
     fn serve(
         self,
         stream: TcpStream,
@@ -97,11 +103,37 @@ fn spawn<C: ServeConnection>(
     place: Option<OwnedSemaphorePermit>,
     stopping: &watch::Receiver<bool>,
 ) {
-    let served = connections.clone().serve(stream, peer, stopping.clone());
+    let (connections, mut stopping) = (connections.clone(), stopping.clone());
     tasks.spawn(async move {
-        served.await;
+        let (silence, linger) = (connections.silence(), connections.linger());
+        if speaks(&stream, silence, linger, &mut stopping).await {
+            // Boxed, so that nothing is kept for it before: a client that says nothing costs no more than its task.
+            Box::pin(connections.serve(stream, peer, stopping)).await;
+        }
         drop(place);
     });
+}
+
+/// Waits for the first byte of a client, or for its end. Returns whether one of them has come in time.
+async fn speaks(
+    stream: &TcpStream,
+    silence: Duration,
+    linger: Duration,
+    stopping: &mut watch::Receiver<bool>,
+) -> bool {
+    let stops = async {
+        // An error: the server is gone.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        tokio::time::sleep(linger).await;
+    };
+    let mut byte = [0];
+    tokio::select! {
+        biased;
+        // A client that leaves is ready too, and has said nothing.
+        read = stream.peek(&mut byte) => read.is_ok_and(|length| length > 0),
+        () = tokio::time::sleep(silence) => false,
+        () = stops => false,
+    }
 }
 
 /// A connection that the system has let in already, if there is one. Closing the port would reset it.
@@ -146,12 +178,23 @@ mod tests {
 
     use super::*;
 
-    /// Greets, and closes.
+    const TIME: Duration = Duration::from_secs(60);
+
+    /// Greets a client that has said something, and closes.
     #[derive(Clone)]
     struct Greet;
 
     impl ServeConnection for Greet {
+        fn silence(&self) -> Duration {
+            TIME
+        }
+
+        fn linger(&self) -> Duration {
+            TIME
+        }
+
         async fn serve(self, mut stream: TcpStream, _: SocketAddr, _: watch::Receiver<bool>) {
+            let _ = stream.read_u8().await;
             let _ = stream.write_all(b"hello").await;
         }
     }
@@ -162,11 +205,13 @@ mod tests {
         let listener = Listener::bind("test", any, Greet, 1_000).await.expect("a port");
         let mut waiting = Vec::new();
         for _ in 0..100 {
-            waiting.push(TcpStream::connect(listener.address()).await.expect("a connection"));
+            let mut client = TcpStream::connect(listener.address()).await.expect("a connection");
+            client.write_all(b"?").await.expect("an open connection");
+            waiting.push(client);
         }
         // It stops before it has accepted any of them.
         let (_stop, stopping) = watch::channel(true);
-        listener.serve(stopping, Duration::from_secs(60)).await;
+        listener.serve(stopping, TIME).await;
         for mut client in waiting {
             let mut greeting = String::new();
             client.read_to_string(&mut greeting).await.expect("no reset");

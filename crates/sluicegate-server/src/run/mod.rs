@@ -15,6 +15,7 @@ mod streams;
 mod tests;
 mod timed;
 mod tls;
+mod upload;
 
 pub use self::activity::{Activity, InFlight, Tracked};
 pub use self::bound::{Addresses, Bound, Reload};
@@ -24,3 +25,4 @@ pub use self::listener::{Listener, ServeConnection};
 pub use self::server::{Server, check_admin};
 pub use self::timed::Timed;
 pub use self::tls::{Tls, read_authorities, read_identity};
+pub use self::upload::{Rest, Upload, close};

@@ -6,18 +6,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{Request, Response, Version};
+use axum::http::{Request, Response, StatusCode, Version};
+use axum::response::IntoResponse;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use tower_service::Service as _;
 
 use super::activity::{Activity, InFlight, Tracked};
-use super::calls::{Calls, close};
+use super::calls::Calls;
+use super::upload::{Upload, close};
 use crate::api::plain::Plain;
 use crate::auth::Forward;
 use crate::grpc::{self, Reply};
 use crate::rls::Rls;
+
+/// The answer of the gRPC port to a request in HTTP/1.
+const ONLY_HTTP_2: &str = "this port speaks gRPC, over HTTP/2 alone\n";
 
 /// What does not go through the routes of a port.
 #[derive(Clone)]
@@ -45,17 +50,18 @@ impl Routed {
         (request.version() < Version::HTTP_2).then(|| self.activity.begin())
     }
 
-    /// Answers when this is polled, as the routes do.
+    /// Answers when this is polled, as the routes do. `answering` also says whether the body of the request was read to its
+    /// end; otherwise hyper ends the connection.
     fn answer(
         &self,
         in_flight: Option<InFlight>,
-        answering: impl Future<Output = Response<Body>> + Send + 'static,
+        answering: impl Future<Output = (Response<Body>, bool)> + Send + 'static,
     ) -> Answering {
         let is_last = self.calls.is_last();
         Box::pin(async move {
-            let mut answer = answering.await;
-            if is_last {
-                close(&mut answer);
+            let (mut answer, is_read) = answering.await;
+            if is_last || !is_read {
+                close(answer.headers_mut());
             }
             Ok(answer.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
         })
@@ -73,6 +79,12 @@ impl Service<Request<Incoming>> for Routed {
 
     fn call(&self, request: Request<Incoming>) -> Answering {
         let in_flight = self.begin(&request);
+        if matches!(self.shortcut, Some(Shortcut::Unary(_))) && request.version() < Version::HTTP_2
+        {
+            // The times of calls are bounded in HTTP/2 only.
+            let refused = (StatusCode::HTTP_VERSION_NOT_SUPPORTED, ONLY_HTTP_2).into_response();
+            return self.answer(in_flight, async { (refused, false) });
+        }
         match &self.shortcut {
             Some(Shortcut::Unary(rls)) if grpc::is_plain::<Rls, _>(&request) => {
                 let answering = grpc::answer(rls.clone(), request);
@@ -80,23 +92,29 @@ impl Service<Request<Incoming>> for Routed {
             }
             Some(Shortcut::Http(forward, plain)) => {
                 if let Some(call) = plain.takes(&request) {
-                    let answering = plain.clone().answer(call, request.into_body());
-                    return self.answer(in_flight, answering);
+                    let (plain, mut body) = (plain.clone(), request.into_body());
+                    return self.answer(in_flight, async move {
+                        let answer = plain.answer(call, &mut body).await;
+                        (answer, body.is_end_stream())
+                    });
                 }
                 let form = forward.as_ref().and_then(|forward| forward.takes(&request));
                 if let Some((forward, form)) = forward.as_ref().zip(form) {
                     // The body is no part of the question.
-                    let (question, _) = request.into_parts();
+                    let (question, body) = request.into_parts();
                     let answering = forward.clone().answer(form, question, self.calls.peer().ip());
-                    return self.answer(in_flight, answering);
+                    return self
+                        .answer(in_flight, async move { (answering.await, body.is_end_stream()) });
                 }
             }
             _ => {}
         }
         let mut calls = self.calls.clone();
+        let (request, rest) = Upload::watch(request);
         // Routes are always ready. They are called when this is polled: see `streams`.
         Box::pin(async move {
-            let response = calls.call(request).await?;
+            let mut response = calls.call(request).await?;
+            rest.settle(response.headers_mut()).await;
             Ok(response.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
         })
     }

@@ -171,7 +171,7 @@ impl Server {
                     .idle_timeout(self.idle);
             if name == "gRPC" {
                 let unary = Shortcut::Unary(Rls::new(&self.service));
-                connections = connections.http2_only().shortcut(Some(unary));
+                connections = connections.shortcut(Some(unary));
             } else if name == "HTTP" {
                 let forward = Forward::new(&self.service);
                 connections = connections.shortcut(Some(Shortcut::Http(forward, plain.clone())));

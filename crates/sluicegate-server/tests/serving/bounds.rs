@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::http::send;
-use crate::server::{Running, descriptor, is_over, start};
+use crate::server::{Running, descriptor, is_over, start, start_rules};
 
 const ONE: &str = "domain: edge
 descriptors:
@@ -145,6 +145,20 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let head = b"POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{";
     let answer = sent_and_silent(head).await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_question_may_have_more_fields_than_a_request() {
+    let server =
+        start_rules("[[rules]]\nname = \"all\"\nkey = \"ip\"\nlimits = [\"9/hour\"]").await;
+    for (fields, status) in [(240, 200), (300, 431)] {
+        let many: String = (0..fields).map(|at| format!("x-{at}: 1\r\n")).collect();
+        let question = format!(
+            "GET /check HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-forwarded-method: GET\r\n\
+             x-forwarded-uri: /\r\nx-forwarded-host: x\r\nx-forwarded-for: 192.0.2.1\r\n{many}\r\n"
+        );
+        assert_eq!(send(&server.http, &question).await.0, status);
+    }
 }
 
 #[tokio::test]

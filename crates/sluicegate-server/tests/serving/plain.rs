@@ -69,6 +69,26 @@ async fn plain_requests_of_json_are_answered_as_the_routes_answer() {
         let answer = same(&server, "/json", "", body).await;
         assert!(answer.starts_with("http/1.1 400"), "{answer}");
     }
+    // What a page of another site can have a browser send is not read.
+    for (fields, status) in [
+        ("content-type: text/plain\r\n", "415"),
+        ("content-type: text/plain\r\norigin: http://evil.example\r\n", "415"),
+        ("content-type: application/x-www-form-urlencoded\r\n", "415"),
+        ("content-type: multipart/form-data\r\n", "415"),
+        ("content-type: application/jsonp\r\n", "415"),
+        ("content-type: \r\n", "415"),
+        ("content-type: text/json+json\r\n", "415"),
+        ("origin: http://evil.example\r\n", "415"),
+        ("content-type: application/json\r\norigin: http://evil.example\r\n", "415"),
+        ("content-type: application/json\r\norigin: null\r\n", "415"),
+        ("content-type: application/json\r\nsec-fetch-site: cross-site\r\n", "415"),
+        ("content-type: application/json\r\norigin: http://x\r\n", "429"),
+        ("content-type: Application/JSON; charset=utf-8\r\n", "429"),
+        ("content-type: application/x+json\r\n", "429"),
+    ] {
+        let answer = same(&server, "/json", fields, body).await;
+        assert!(answer.starts_with(&format!("http/1.1 {status}")), "{fields:?}: {answer}");
+    }
 }
 
 #[tokio::test]
@@ -100,6 +120,56 @@ async fn plain_requests_of_take_are_answered_as_the_routes_answer() {
     ] {
         let answer = same(&server, "/v1/take", kind, body).await;
         assert!(answer.starts_with(&format!("http/1.1 {status}")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_after_which_the_connection_ends_says_so() {
+    let server = start_rules(RULES).await;
+    let long = "x".repeat(300 * 1024);
+    let chunked = "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n";
+    for (target, rest) in [
+        ("POST /v1/take", format!("{JSON}content-length: 1000000\r\n\r\n{long}")),
+        ("POST /json", format!("{JSON}content-length: 1000000\r\n\r\n{long}")),
+        // The body has not come when the answer is written.
+        ("POST /v1/take", format!("{JSON}content-length: {}\r\n\r\n", long.len())),
+        ("POST /v1/settle", "content-type: text/plain\r\ncontent-length: 9\r\n\r\n".to_owned()),
+        ("POST /nowhere", "content-length: 9\r\n\r\n{".to_owned()),
+        ("PUT /json", "expect: 100-continue\r\ncontent-length: 9\r\n\r\n".to_owned()),
+        ("GET /check", "content-length: 9\r\n\r\n".to_owned()),
+        ("POST /nowhere", chunked.to_owned()),
+        ("POST /healthz", "transfer-encoding: chunked\r\n\r\n0\r\nx: 1\n\n".to_owned()),
+    ] {
+        let mut stream = TcpStream::connect(&server.http).await.expect("a connection");
+        let request = format!("{target} HTTP/1.1\r\nhost: x\r\n{rest}");
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer).to_lowercase();
+        assert!(answer.starts_with("http/1.1 4"), "{target} {rest:.60}: {answer}");
+        assert!(answer.contains("connection: close\r\n"), "{target} {rest:.60}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_after_which_the_connection_goes_on_is_followed_by_others() {
+    let server = start_rules(RULES).await;
+    let mut stream = TcpStream::connect(&server.http).await.expect("a connection");
+    for request in [
+        "POST /nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{\"a\": \"\"}",
+        "POST /v1/take HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}",
+        "POST /json HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}",
+        "POST /nowhere HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
+    ] {
+        stream.write_all(request.as_bytes()).await.expect("an open connection");
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer).await.expect("an answer");
+        let answer = String::from_utf8_lossy(&answer[..length]).to_lowercase();
+        assert!(
+            answer.starts_with("http/1.1 ") && !answer.contains("connection: close"),
+            "{answer}"
+        );
     }
 }
 
