@@ -15,6 +15,7 @@ fn what_is_left_out_has_a_default() {
     let policies = Policies::new(&said.unwrap(), &Environment::new()).unwrap();
     let (listen, upstream) = (policies.listen().unwrap(), policies.upstream().unwrap());
     assert_eq!((listen.head_timeout.as_secs(), listen.idle_timeout.as_secs()), (3, 75));
+    assert_eq!((listen.fields, listen.underscores), (200, false));
     assert_eq!(listen.upgrades, ["websocket"]);
     assert_eq!((upstream.authority.as_str(), upstream.requests), ("[::1]:3000", 10_000));
     let none = Policies::new(&read_toml("rules = []").unwrap(), &Environment::new()).unwrap();
@@ -24,17 +25,18 @@ fn what_is_left_out_has_a_default() {
 #[test]
 fn everything_wrong_is_said_at_once() {
     let said = problems(
-        "[listen]\naddress = \"here\"\nhead = 1\nconnections = 0\nidle_timeout = \"long\"\nupgrades = \"h2c\"\n\
+        "[listen]\naddress = \"here\"\nhead = 1\nfields = 15\nconnections = 0\nidle_timeout = \"long\"\nupgrades = \"h2c\"\n\
          [upstream]\nurl = \"http://a/b\"\nrequests = 0",
     );
     for (place, what) in [
         ("2:11: listen.address", "0.0.0.0:8080"),
         ("3:8: listen.head", "8192"),
-        ("4:15: listen.connections", "0 is not from 1"),
-        ("5:16: listen.idle_timeout", "`long` is not a duration"),
-        ("6:12: listen.upgrades", "h2c"),
-        ("8:7: upstream.url", "without a path"),
-        ("9:12: upstream.requests", "0 is not from 1"),
+        ("4:10: listen.fields", "16 to 1000"),
+        ("5:15: listen.connections", "0 is not from 1"),
+        ("6:16: listen.idle_timeout", "`long` is not a duration"),
+        ("7:12: listen.upgrades", "h2c"),
+        ("9:7: upstream.url", "without a path"),
+        ("10:12: upstream.requests", "0 is not from 1"),
     ] {
         let line = said.lines().find(|line| line.starts_with(place));
         assert!(line.is_some_and(|line| line.contains(what)), "{place}: {said}");

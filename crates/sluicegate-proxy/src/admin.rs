@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use sluicegate_config::proxy::Upstream;
 use sluicegate_server::admin::metrics::{Metrics, routes as metrics_routes};
 use sluicegate_server::admin::{Token, guarded};
-use sluicegate_server::listen::{Activity, ServeConnection, Timed, Tracked};
+use sluicegate_server::listen::{Activity, ServeConnection, Timed, Tracked, Upload};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -63,6 +63,14 @@ impl AdminPort {
 }
 
 impl ServeConnection for AdminPort {
+    fn silence(&self) -> Duration {
+        SLOWEST
+    }
+
+    fn linger(&self) -> Duration {
+        Duration::ZERO
+    }
+
     async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
         if let Err(error) = self.speak(stream, stopping).await {
             tracing::debug!(%peer, %error, "connection to the admin port ended");
@@ -78,8 +86,10 @@ impl AdminPort {
         let activity = Activity::new();
         let service = service_fn(|request: Request<Incoming>| {
             let (mut routes, in_flight) = (self.0.clone(), activity.begin());
+            let (request, rest) = Upload::watch(request);
             async move {
-                let response = routes.call(request).await?;
+                let mut response = routes.call(request).await?;
+                rest.settle(response.headers_mut()).await;
                 Ok::<_, Infallible>(response.map(|body| Tracked::new(body, Some(in_flight))))
             }
         });

@@ -7,7 +7,7 @@ use http::header::{CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING, VIA};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 
-use crate::hop;
+use crate::{forwarded, hop};
 
 /// A request that is not passed on: the status, and why.
 pub(crate) type Bad = (StatusCode, &'static str);
@@ -18,13 +18,41 @@ const MOST_HOPS: usize = 10;
 /// The name of this proxy in `Via`.
 pub(crate) const NAME: &str = "sluicegate";
 
+/// How many fields the proxy itself may add to a request: `Host`, `Transfer-Encoding`, `Via`, `X-Forwarded-For`, `-Proto`
+/// and `-Host`.
+const ADDED: usize = 6;
+
+/// What a request is checked by, besides itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// The field in which trusted proxies pass on the client's address.
+    pub(crate) client_header: Option<&'a str>,
+    /// Whether the peer is one of them.
+    pub(crate) is_trusted: bool,
+    /// The most fields that the application may get.
+    pub(crate) fields: usize,
+    /// Whether fields are kept that have other characters than letters, digits and `-` in their names.
+    pub(crate) underscores: bool,
+}
+
+impl Terms<'_> {
+    fn is_vouched(&self, name: &str) -> bool {
+        self.client_header.is_some_and(|header| header.eq_ignore_ascii_case(name))
+    }
+}
+
 /// Checks a request, and leaves it with one `Host`, which is that of its target, a target without an authority, at most
-/// one `Cookie`, and no field that `Connection` names. A field that `is_vouched` recognizes stays, because trusted proxies
-/// write it.
-pub(crate) fn check<B>(
-    request: &mut Request<B>,
-    is_vouched: impl Fn(&str) -> bool,
-) -> Result<(), Bad> {
+/// one `Cookie`, and no field that `Connection` names, that could be taken for another one, or in which a stranger says who
+/// the client is. So limits read what the application gets.
+pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(), Bad> {
+    hop::strip_odd(request.headers_mut(), terms.underscores, |name| terms.is_vouched(name));
+    if !terms.is_trusted {
+        forwarded::strip(request.headers_mut(), terms.client_header);
+    }
+    if request.headers().len() + ADDED > terms.fields {
+        let why = "the request has too many fields";
+        return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
+    }
     match *request.method() {
         Method::CONNECT => return Err((StatusCode::NOT_IMPLEMENTED, "CONNECT is not supported")),
         // Its answer would show the client the fields that proxies add.
@@ -40,7 +68,7 @@ pub(crate) fn check<B>(
     if request.uri().authority().is_some() || request.uri().scheme().is_some() {
         *request.uri_mut() = without_authority(request.uri());
     }
-    hop::strip_named(request.headers_mut(), is_vouched);
+    hop::strip_named(request.headers_mut(), |name| terms.is_vouched(name));
     join_cookies(request.headers_mut());
     if passed(request.headers()) >= MOST_HOPS {
         return Err((StatusCode::LOOP_DETECTED, "the request goes in circles among proxies"));
@@ -161,13 +189,16 @@ fn passed(headers: &HeaderMap) -> usize {
 mod tests {
     use super::*;
 
+    const TERMS: Terms<'_> =
+        Terms { client_header: None, is_trusted: false, fields: 100, underscores: false };
+
     fn checked(uri: &str, fields: &[(&'static str, &str)]) -> Result<(String, String), u16> {
         let mut request = Request::builder().uri(uri);
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).unwrap();
-        check(&mut request, |_| false).map_err(|(status, _)| status.as_u16())?;
+        check(&mut request, TERMS).map_err(|(status, _)| status.as_u16())?;
         let host = request.headers()[HOST].to_str().unwrap().to_owned();
         Ok((request.uri().to_string(), host))
     }
@@ -188,7 +219,7 @@ mod tests {
         ] {
             let request = Request::builder().uri(uri).header(HOST, "a");
             let mut request = request.body(()).unwrap();
-            check(&mut request, |_| false).unwrap();
+            check(&mut request, TERMS).unwrap();
             let uri = request.uri();
             assert_eq!((uri.to_string().as_str(), uri.path()), (whole, path));
             assert_eq!(uri.path_and_query().map(|path| path.as_str()), Some(whole));
@@ -218,7 +249,7 @@ mod tests {
         let request = Request::builder().header(HOST, "a");
         let request = request.header(COOKIE, "a=1").header(COOKIE, "b=2; c=3");
         let mut request = request.body(()).unwrap();
-        check(&mut request, |_| false).unwrap();
+        check(&mut request, TERMS).unwrap();
         let cookies: Vec<_> = request.headers().get_all(COOKIE).iter().collect();
         assert_eq!(cookies, ["a=1; b=2; c=3"]);
     }
@@ -231,6 +262,18 @@ mod tests {
         }
         let both = [("host", "a"), ("transfer-encoding", "chunked"), ("content-length", "5")];
         assert_eq!(checked("/", &both), Err(400));
+    }
+
+    #[test]
+    fn the_application_gets_no_more_fields_than_it_may_have() {
+        for (fields, status) in [(93, 200), (94, 431)] {
+            let mut request = Request::builder().header(HOST, "a");
+            for at in 0..fields {
+                request = request.header("x-many", at);
+            }
+            let checked = check(&mut request.body(()).unwrap(), TERMS);
+            assert_eq!(checked.map_or_else(|(status, _)| status.as_u16(), |()| 200), status);
+        }
     }
 
     #[test]

@@ -16,9 +16,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use metrics::counter;
 use sluicegate::adapter::{Peer, grpc};
-use sluicegate_config::Live;
 use sluicegate_config::proxy::Listen;
-use sluicegate_server::listen::{Certificate, ServeConnection, Timed, TlsAcceptor};
+use sluicegate_config::{Live, Policies};
+use sluicegate_server::listen::{Certificate, ServeConnection, Timed, TlsAcceptor, Upload, close};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -27,12 +27,12 @@ use tokio::time::timeout;
 use crate::activity::Activity;
 use crate::answer::{AnswerBody, Held};
 use crate::causes::{Causes, causes};
-use crate::check::check;
+use crate::check::{Terms, check};
 use crate::forward::From;
 use crate::forwarded::Client;
 use crate::grpc::for_grpc;
-use crate::hop;
-use crate::problem::problem;
+use crate::interim::{Interim, WithInterim};
+use crate::problem::{Problem, problem};
 use crate::record::Recorder;
 use crate::stack::Stack;
 use crate::stalls::Stalls;
@@ -71,6 +71,7 @@ impl Port {
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(None)
+            .max_headers(listen.fields)
             .max_buf_size(listen.head);
         builder
             .http2()
@@ -96,14 +97,16 @@ impl Port {
         let Shared { builder, listen, .. } = &*self.0;
         let activity = Activity::new();
         let client = Client { address: peer.ip(), is_secure };
-        let from = From { client, activity: Arc::clone(&activity) };
+        let interim = Interim::default();
+        let from = From { client, activity: Arc::clone(&activity), interim: interim.clone() };
         let stalls = Stalls::new();
         let service =
             Entry { shared: Arc::clone(&self.0), peer, from, stalls: Arc::clone(&stalls) };
         let requests = activity.requests();
         let stream =
             Timed::new(stream, Arc::clone(requests), listen.head_timeout, listen.write_timeout);
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let stream = TokioIo::new(WithInterim::new(stream, interim));
+        let connection = builder.serve_connection_with_upgrades(stream, service);
         // Boxed, so that a tunnel does not keep the place of all this.
         let mut connection = Box::pin(connection);
         let serving = async {
@@ -144,6 +147,14 @@ impl Port {
 }
 
 impl ServeConnection for Port {
+    fn silence(&self) -> Duration {
+        self.0.listen.head_timeout
+    }
+
+    fn linger(&self) -> Duration {
+        LINGER
+    }
+
     async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
         // Pieces are passed on as they come: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
@@ -171,6 +182,11 @@ fn is_malformed(error: &(dyn Error + 'static)) -> bool {
         .any(|error| error.downcast_ref().is_some_and(|error: &hyper::Error| error.is_parse()))
 }
 
+/// Whether the proxy itself finds fault with a request. A refusal by a limit is none.
+fn is_clients_fault<B>(response: &Response<B>) -> bool {
+    response.status().is_client_error() && response.extensions().get::<Problem>().is_some()
+}
+
 /// Completes when a connection has to end because the proxy stops. HTTP/1 closes a connection without a warning, so
 /// requests on their way get a moment to arrive.
 async fn last_request(mut stopping: watch::Receiver<bool>) {
@@ -187,32 +203,54 @@ struct Entry {
     stalls: Arc<Stalls<Held>>,
 }
 
+impl Entry {
+    /// What requests of this client are checked by.
+    fn terms<'a>(&self, policies: &'a Policies) -> Terms<'a> {
+        let listen = &self.shared.listen;
+        let trusted = policies.trusted();
+        Terms {
+            client_header: policies.client_header(),
+            is_trusted: trusted.is_some_and(|trusted| trusted.contains(self.peer.ip())),
+            fields: listen.fields,
+            underscores: listen.underscores,
+        }
+    }
+}
+
 impl hyper::service::Service<Request<Incoming>> for Entry {
     type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (mut request, rest) = Upload::watch(request);
         let in_flight = self.from.activity.requests().begin();
         let mut record = self.shared.recorder.begin(&request, self.peer);
         let content_type = request.headers().get(CONTENT_TYPE);
         let grpc = content_type.and_then(|sent| grpc::response_type(sent.as_bytes()));
-        let is_vouched = |name: &str| hop::is_vouched(&self.shared.live, name);
-        let stack = match check(&mut request, is_vouched) {
-            Ok(()) => Ok(self.shared.stack.clone()),
-            Err(bad) => Err(bad),
-        };
+        let is_http_2 = request.version() == Version::HTTP_2;
+        let checked = check(&mut request, self.terms(&self.shared.live.policies()));
+        let stack = checked.map(|()| self.shared.stack.clone());
         // In HTTP/1, the connection itself is watched.
-        let stalls = (request.version() == Version::HTTP_2).then(|| Arc::clone(&self.stalls));
+        let stalls = is_http_2.then(|| Arc::clone(&self.stalls));
+        let interim = self.from.interim.clone();
         request.extensions_mut().insert(Peer(self.peer.ip()));
         request.extensions_mut().insert(self.from.clone());
         Box::pin(async move {
-            let response = match stack {
-                Ok(stack) => stack.call(request).await?,
+            let is_checked = stack.is_ok();
+            let mut response = match stack {
+                Ok(stack) if is_http_2 => stack.call(request).await?,
+                Ok(stack) => interim.before(stack.call(request)).await?,
                 Err((status, why)) => {
                     problem(status, why).map(|body| body.map_err(|no| match no {}).boxed_unsync())
                 }
             };
+            if is_checked && !is_clients_fault(&response) {
+                rest.settle(response.headers_mut()).await;
+            } else if !is_http_2 {
+                // Where such a request ends is not certain either.
+                close(response.headers_mut());
+            }
             record.answered(response.status());
             let response = match grpc {
                 None => response,

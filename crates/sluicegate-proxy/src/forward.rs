@@ -9,13 +9,13 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
 use hyper::body::Incoming;
+use hyper::ext::on_informational;
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use metrics::counter;
 use sluicegate::cost::llm::EstimatedTokens;
 use sluicegate::response::WatchedBody;
 use sluicegate::service::UsageLayer;
-use sluicegate_config::Live;
 use sluicegate_config::proxy::{Listen, Upstream};
 use sluicegate_server::ServerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -27,6 +27,7 @@ use crate::check::Bad;
 use crate::connector::{Connector, TlsFailure, is_timeout};
 use crate::forwarded::{self, Client};
 use crate::hop;
+use crate::interim::Interim;
 use crate::problem::{full, problem};
 use crate::request_body::{ClientError, RequestBody};
 use crate::response_body::ResponseBody;
@@ -51,7 +52,6 @@ struct Inner {
     places: Arc<Semaphore>,
     upstream: Upstream,
     listen: Listen,
-    live: Live,
 }
 
 /// The connection of a request, in its extensions.
@@ -59,6 +59,7 @@ struct Inner {
 pub(crate) struct From {
     pub(crate) client: Client,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) interim: Interim,
 }
 
 type Answer = Response<ResponseBody>;
@@ -73,7 +74,6 @@ impl Forward {
         connector: Connector,
         upstream: Upstream,
         listen: Listen,
-        live: Live,
     ) -> Result<Self, ServerError> {
         let authority = Authority::try_from(upstream.authority.as_str())
             .map_err(|_| ServerError::new("upstream.url: not a host"))?;
@@ -84,13 +84,14 @@ impl Forward {
             .pool_idle_timeout(upstream.idle_timeout)
             .pool_max_idle_per_host(upstream.idle_connections)
             .http1_max_buf_size(HEAD)
+            .http1_max_headers(listen.fields)
             .http2_only(upstream.http2)
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(16 * WINDOW)
             .http2_max_send_buf_size(WINDOW as usize)
             .build(connector);
         let places = Arc::new(Semaphore::new(upstream.requests));
-        Ok(Self(Arc::new(Inner { pool, scheme, authority, places, upstream, listen, live })))
+        Ok(Self(Arc::new(Inner { pool, scheme, authority, places, upstream, listen })))
     }
 }
 
@@ -180,8 +181,7 @@ impl Inner {
         let (mut parts, body) = request.into_parts();
         let version = parts.version;
         hop::strip_request(&mut parts.headers);
-        let policies = self.live.policies();
-        forwarded::write(&mut parts.headers, from.client, version, policies.trusted());
+        forwarded::write(&mut parts.headers, from.client, version);
         if let Some(protocol) = wanted {
             upgrade::write(&mut parts.headers, protocol.clone());
         }
@@ -201,7 +201,15 @@ impl Inner {
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
         parts.version = Version::HTTP_11;
         parts.extensions.clear();
-        (Request::from_parts(parts, body), is_last)
+        let mut request = Request::from_parts(parts, body);
+        // A client of HTTP/1.0 knows no interim responses.
+        if version == Version::HTTP_11 {
+            let interim = from.interim.clone();
+            on_informational(&mut request, move |response| {
+                interim.pass(response.status(), response.headers());
+            });
+        }
+        (request, is_last)
     }
 
     /// The application has switched protocols.

@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use http::header::{FORWARDED, HOST, HeaderName, VIA};
+use http::header::{HOST, HeaderName, VIA};
 use http::{HeaderMap, HeaderValue, Version};
-use sluicegate::key::Proxies;
 
 use crate::check::NAME;
 
@@ -15,6 +14,42 @@ const X_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The longest `X-Forwarded-For` that is extended, in bytes. A longer one begins anew.
 const LONGEST: usize = 2_048;
 
+/// Fields besides `X-Forwarded-..` in which proxies and content delivery networks say who the client is.
+const CLIENT: [&str; 32] = [
+    "ali-cdn-real-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-ip",
+    "cloudfront-viewer-address",
+    "do-connecting-ip",
+    "fastly-client-ip",
+    "fly-client-ip",
+    "forwarded",
+    "forwarded-for",
+    "forwarded-for-ip",
+    "incap-client-ip",
+    "proxy-client-ip",
+    "remote-addr",
+    "true-client-ip",
+    "wl-proxy-client-ip",
+    "x-appengine-user-ip",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-forwarded",
+    "x-nf-client-connection-ip",
+    "x-original-forwarded-for",
+    "x-originating-ip",
+    "x-proxyuser-ip",
+    "x-real-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+    "x-true-client-ip",
+];
+
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
@@ -22,17 +57,33 @@ pub(crate) struct Client {
     pub(crate) is_secure: bool,
 }
 
-/// Writes who sent a request. What other proxies have written is extended if the client is one of `trusted`, and replaced
-/// otherwise. `Forwarded` stays as it is if the client is trusted. Otherwise it is removed, because the application could
-/// not tell that the client has made it up.
-pub(crate) fn write(
-    headers: &mut HeaderMap,
-    client: Client,
-    version: Version,
-    trusted: Option<&Proxies>,
-) {
-    let is_trusted = trusted.is_some_and(|trusted| trusted.contains(client.address));
-    remove_untold(headers, is_trusted);
+/// Whether a field of this name says who the client is.
+pub(crate) fn is_about_the_client(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("x-forwarded-") || CLIENT.contains(&name)
+}
+
+/// Removes the fields that say who the client is, and the one in which trusted proxies pass its address on. The application
+/// could not tell that the client has made them up.
+pub(crate) fn strip(headers: &mut HeaderMap, client_header: Option<&str>) {
+    let is_untold = |name: &HeaderName| {
+        is_about_the_client(name)
+            || client_header.is_some_and(|header| header.eq_ignore_ascii_case(name.as_str()))
+    };
+    remove(headers, is_untold);
+}
+
+/// Removes the fields whose names `is_unwanted` recognizes.
+pub(crate) fn remove(headers: &mut HeaderMap, is_unwanted: impl Fn(&HeaderName) -> bool) {
+    // Most requests have none.
+    if headers.keys().any(&is_unwanted) {
+        let names: Vec<_> = headers.keys().filter(|name| is_unwanted(name)).cloned().collect();
+        names.into_iter().for_each(|name| drop(headers.remove(name)));
+    }
+}
+
+/// Writes who sent a request. What other proxies have written is extended, unless [`strip`] has removed it.
+pub(crate) fn write(headers: &mut HeaderMap, client: Client, version: Version) {
     let address = client.address.to_canonical();
     let mut chain = String::new();
     for line in headers.get_all(FOR).iter().filter_map(|line| line.to_str().ok()) {
@@ -59,26 +110,6 @@ pub(crate) fn write(
     headers.extend(hop.ok().map(|hop| (VIA, hop)));
 }
 
-/// Removes forwarding fields that no trusted proxy has written. Some applications cannot tell
-/// `X_Forwarded_For` from `X-Forwarded-For`, so no client may send the former.
-fn remove_untold(headers: &mut HeaderMap, is_trusted: bool) {
-    let untold = |name: &HeaderName| {
-        let text = name.as_str().as_bytes();
-        let is_forwarding = text.len() > 11
-            && text
-                .iter()
-                .zip(b"x-forwarded")
-                .all(|(byte, expected)| byte == expected || *byte == b'_' && *expected == b'-');
-        let is_disguised = is_forwarding && text.contains(&b'_');
-        is_disguised || !is_trusted && (is_forwarding || name == FORWARDED)
-    };
-    // Most requests have none.
-    if headers.keys().any(untold) {
-        let names: Vec<_> = headers.keys().filter(|name| untold(name)).cloned().collect();
-        names.into_iter().for_each(|name| drop(headers.remove(name)));
-    }
-}
-
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -89,29 +120,33 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 mod tests {
     use super::*;
 
-    fn written(trusted: &str, fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    fn written(is_trusted: bool, fields: &[(&'static str, &'static str)]) -> HeaderMap {
         let field = |(name, value): &(&'static str, &'static str)| {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let mut headers: HeaderMap = fields.iter().map(field).collect();
-        let trusted: Proxies = trusted.parse().unwrap();
+        if !is_trusted {
+            strip(&mut headers, Some("X-Edge-Client"));
+        }
         let client = Client { address: [192, 0, 2, 7].into(), is_secure: true };
-        write(&mut headers, client, Version::HTTP_2, Some(&trusted));
+        write(&mut headers, client, Version::HTTP_2);
         headers
     }
 
-    const FIELDS: [(&str, &str); 6] = [
+    const FIELDS: [(&str, &str); 8] = [
         ("host", "example.com"),
         ("x-forwarded-for", "198.51.100.1"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-port", "1"),
-        ("x_forwarded_for", "203.0.113.9"),
+        ("x-real-ip", "203.0.113.9"),
+        ("true-client-ip", "203.0.113.9"),
+        ("x-edge-client", "203.0.113.9"),
         ("forwarded", "for=198.51.100.1"),
     ];
 
     #[test]
     fn a_client_is_not_believed() {
-        let headers = written("10.0.0.0/8", &FIELDS);
+        let headers = written(false, &FIELDS);
         assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
         assert_eq!(headers["x-forwarded-proto"], "https");
         assert_eq!(headers["x-forwarded-host"], "example.com");
@@ -121,17 +156,17 @@ mod tests {
 
     #[test]
     fn a_proxy_that_is_trusted_is_extended() {
-        let headers = written("192.0.2.0/24", &FIELDS);
+        let headers = written(true, &FIELDS);
         assert_eq!(headers["x-forwarded-for"], "198.51.100.1, 192.0.2.7");
         assert_eq!(headers["x-forwarded-proto"], "http");
         assert_eq!(headers["forwarded"], "for=198.51.100.1");
-        assert!(!headers.contains_key("x_forwarded_for"));
+        assert_eq!(headers["x-real-ip"], "203.0.113.9");
     }
 
     #[test]
     fn the_list_of_proxies_does_not_grow_for_ever() {
         let long = "198.51.100.1, ".repeat(200).leak();
-        let headers = written("192.0.2.0/24", &[("x-forwarded-for", long)]);
+        let headers = written(true, &[("x-forwarded-for", long)]);
         assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
     }
 }

@@ -7,6 +7,8 @@ use http::header::{
 use http::{HeaderMap, HeaderValue};
 use sluicegate_config::Live;
 
+use crate::forwarded::{is_about_the_client, remove};
+
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
@@ -17,17 +19,8 @@ const PER_CONNECTION: [HeaderName; 6] =
 
 /// Fields that a client cannot have removed by naming them in `Connection`: every request needs them, or proxies in front
 /// of this one write them about the client. Limits read those, too.
-const KEPT: [&str; 9] = [
-    "host",
-    "content-length",
-    "trailer",
-    "authorization",
-    "cookie",
-    "content-type",
-    "forwarded",
-    "via",
-    "x-real-ip",
-];
+const KEPT: [&str; 7] =
+    ["host", "content-length", "trailer", "authorization", "cookie", "content-type", "via"];
 
 /// What trailers must not say, besides those: how to pass a request on, and how to read it.
 const ONLY_HEADERS: [HeaderName; 7] =
@@ -36,6 +29,13 @@ const ONLY_HEADERS: [HeaderName; 7] =
 /// Whether trusted proxies pass the client's address on in the field of this name, by the policies in force.
 pub(crate) fn is_vouched(live: &Live, name: &str) -> bool {
     live.policies().client_header().is_some_and(|header| header.eq_ignore_ascii_case(name))
+}
+
+/// Removes fields whose names have other characters than letters, digits and `-`, or only those that stand for a field
+/// that the proxy itself reads or writes if the others are to be `kept`. CGI, and with it many applications, cannot tell
+/// `X_Api_Key` or `X.Api.Key` from `X-Api-Key`, which limits read.
+pub(crate) fn strip_odd(headers: &mut HeaderMap, kept: bool, is_vouched: impl Fn(&str) -> bool) {
+    remove(headers, |name| is_odd(name) && (!kept || is_forbidden(name, &is_vouched)));
 }
 
 /// Removes the fields that `Connection` names, before anything reads them: limits see what the application will see.
@@ -76,17 +76,33 @@ pub(crate) fn strip_response(headers: &mut HeaderMap) {
     headers.remove(PROXY_AUTHENTICATE);
 }
 
+/// Like [`strip_response`], for an interim response, which has no body.
+pub(crate) fn strip_interim(headers: &mut HeaderMap) {
+    strip_response(headers);
+    headers.remove(CONTENT_LENGTH);
+}
+
 /// Removes what trailers of a request must not say (RFC 9110, section 6.5.1). Some applications take trailers for header
 /// fields, also where a name has `_` in place of `-`, and neither the limits nor the proxy have read those.
 pub(crate) fn strip_trailers(trailers: &mut HeaderMap, is_vouched: impl Fn(&str) -> bool) {
-    let is_forbidden = |name: &HeaderName| {
-        let plain = name.as_str().replace('_', "-");
-        let Ok(plain) = HeaderName::try_from(plain) else { return true };
-        let is_told = is_kept(&plain) || is_vouched(plain.as_str()) || is_vouched(name.as_str());
-        is_told || PER_CONNECTION.contains(&plain) || ONLY_HEADERS.contains(&plain)
-    };
-    let forbidden: Vec<_> = trailers.keys().filter(|name| is_forbidden(name)).cloned().collect();
-    forbidden.into_iter().for_each(|name| drop(trailers.remove(name)));
+    remove(trailers, |name| is_forbidden(name, &is_vouched));
+}
+
+/// Whether a name stands for a field that the proxy itself reads or writes, in any spelling that applications cannot tell
+/// from it.
+fn is_forbidden(name: &HeaderName, is_vouched: impl Fn(&str) -> bool) -> bool {
+    let plain = name.as_str().replace(|letter: char| !is_plain(letter), "-");
+    let Ok(plain) = HeaderName::try_from(plain) else { return true };
+    let is_told = is_kept(&plain) || is_vouched(plain.as_str()) || is_vouched(name.as_str());
+    is_told || PER_CONNECTION.contains(&plain) || ONLY_HEADERS.contains(&plain)
+}
+
+fn is_odd(name: &HeaderName) -> bool {
+    !name.as_str().chars().all(is_plain)
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-'
 }
 
 fn strip(headers: &mut HeaderMap) {
@@ -97,7 +113,7 @@ fn strip(headers: &mut HeaderMap) {
 }
 
 fn is_kept(name: &HeaderName) -> bool {
-    KEPT.contains(&name.as_str()) || name.as_str().starts_with("x-forwarded-")
+    KEPT.contains(&name.as_str()) || is_about_the_client(name)
 }
 
 fn accepts_trailers(line: &HeaderValue) -> bool {
@@ -207,6 +223,29 @@ mod tests {
         ]);
         strip_trailers(&mut trailers, |name| name == "x-client-ip");
         assert_eq!(names(&trailers), ["x-sum", "grpc-status"]);
+    }
+
+    #[test]
+    fn names_that_applications_take_for_others_are_gone() {
+        let fields = [
+            ("x_api_key", "1"),
+            ("x.api.key", "1"),
+            ("content_length", "3"),
+            ("transfer.encoding", "chunked"),
+            ("x_forwarded_for", "192.0.2.1"),
+            ("x_real-ip", "192.0.2.1"),
+            ("x_client_ip", "192.0.2.1"),
+            ("x-api-key", "1"),
+            ("x-7", "1"),
+        ];
+        for (kept, expected) in [
+            (false, &["x-api-key", "x-7"][..]),
+            (true, &["x_api_key", "x.api.key", "x-api-key", "x-7"]),
+        ] {
+            let mut headers = headers(&fields);
+            strip_odd(&mut headers, kept, |name| name == "x-client-ip");
+            assert_eq!(names(&headers), expected);
+        }
     }
 
     #[test]

@@ -26,9 +26,15 @@
 //!   except for `trailers`, `Upgrade`, `Proxy-..`. So do trailers of requests that an application could take for such
 //!   fields, for `Host`, or for who the client is.
 //! - `X-Forwarded-For`, `-Proto` and `-Host` are written anew. If the peer is one of `proxies.trusted`, what it has
-//!   written is extended. Without that, `Forwarded` is removed too. `Via` names the proxy.
+//!   written is extended. Otherwise `Forwarded`, `X-Real-IP`, `True-Client-IP` and other fields that say who the client is
+//!   are removed before limits read them. `Via` names the proxy.
+//! - Fields whose names have other characters than letters, digits and `-` are dropped, because many applications cannot
+//!   tell `X_Api_Key` from `X-Api-Key`. `listen.underscores = true` keeps them, but for those that stand for a field that the
+//!   proxy itself reads or writes.
+//! - The application gets at most `listen.fields` fields, 200 by default. A request with more is answered with 431.
 //! - A request whose `Host` is missing, doubled, invalid, or not that of its target is refused with 400, any transfer
-//!   encoding but `chunked` with 501, `CONNECT` with 501 and `TRACE` with 405.
+//!   encoding but `chunked` with 501, `CONNECT` with 501 and `TRACE` with 405. In HTTP/1, the connection ends then. It also
+//!   ends after trailers, and after an answer to a body that was not read to its end. The answer says `Connection: close`.
 //! - A request beyond `upstream.requests` is answered at once with 503 and `Retry-After: 1`, and its limits give back what
 //!   they have charged. `[throttle]` with a `queue` lets requests wait instead.
 //! - A response with two lengths, or with another transfer encoding than `chunked`, is answered with 502.
@@ -37,7 +43,9 @@
 //!   connection was closed before its first byte was sent.
 //!
 //! The application sees the client's `Host`. If it speaks HTTP/2 (`http2 = true`), it sees its own host as `:authority`,
-//! and the client's as `X-Forwarded-Host`; there are no WebSockets then. Interim responses such as 103 are not passed on.
+//! and the client's as `X-Forwarded-Host`; there are no WebSockets then. Interim responses such as 103
+//! Early Hints reach clients of HTTP/1.1 from an application that speaks HTTP/1.1. hyper has no way to send or to receive
+//! them in HTTP/2, so they end here.
 //!
 //! # Metrics
 //!
@@ -66,6 +74,7 @@ mod forward;
 mod forwarded;
 mod grpc;
 mod hop;
+mod interim;
 mod problem;
 mod proxy;
 mod record;

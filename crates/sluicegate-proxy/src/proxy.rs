@@ -135,8 +135,7 @@ impl Proxy {
         let certificate: Option<Certificate> =
             certificate.map(|acceptor| Arc::new(ArcSwap::from_pointee(acceptor)));
         let connector = Connector::new(&upstream)?;
-        let forward =
-            Forward::new(connector.clone(), upstream.clone(), listen.clone(), self.live.clone())?;
+        let forward = Forward::new(connector.clone(), upstream.clone(), listen.clone())?;
         let stack = Stack::new(&self.live, self.store, &listen, forward);
         let (address, most) = (listen.address, listen.connections);
         let port = Port::new(stack, listen, certificate.clone(), self.live.clone());

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use sluicegate::response::ReadBody;
 use sluicegate_config::Live;
+use sluicegate_server::listen::Upload;
 use tokio::time::{Sleep, sleep};
 
 use crate::causes::causes;
@@ -22,14 +22,14 @@ pub(crate) enum RequestBody {
 
 /// A body whose client has to send the next piece within a time.
 pub(crate) struct ComingBody {
-    body: Incoming,
+    body: Upload,
     time: Duration,
     left: Option<Pin<Box<Sleep>>>,
     live: Live,
 }
 
 impl ComingBody {
-    pub(crate) fn new(body: Incoming, time: Duration, live: Live) -> Self {
+    pub(crate) fn new(body: Upload, time: Duration, live: Live) -> Self {
         Self { body, time, left: None, live }
     }
 
@@ -106,7 +106,7 @@ impl Body for RequestBody {
 /// The client did not send the body that it announced. The application is not to blame.
 #[derive(Debug)]
 pub(crate) enum ClientError {
-    Broken(hyper::Error),
+    Broken(Box<dyn Error + Send + Sync>),
     Slow,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for ClientError {
 impl Error for ClientError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Broken(error) => Some(error),
+            Self::Broken(error) => Some(&**error),
             Self::Slow => None,
         }
     }

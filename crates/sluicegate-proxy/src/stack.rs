@@ -8,7 +8,6 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::Incoming;
 use sluicegate::RateLimitLayer;
 use sluicegate::adapter::HttpView;
 use sluicegate::cost::llm::Estimate;
@@ -17,6 +16,7 @@ use sluicegate::service::{EstimateLayer, RateLimit};
 use sluicegate::store::BoxStore;
 use sluicegate_config::proxy::Listen;
 use sluicegate_config::{FileThrottleLayer, Live};
+use sluicegate_server::listen::Upload;
 use tower::util::MapRequest;
 use tower::{Layer, Service, ServiceExt};
 
@@ -63,7 +63,7 @@ impl Stack {
 
     pub(crate) async fn call(
         self,
-        request: Request<Incoming>,
+        request: Request<Upload>,
     ) -> Result<Response<StackBody>, Infallible> {
         let Self { limits, estimate, read_timeout, live } = self;
         let counts_tokens = live.policies().counts_tokens_of(&HttpView::<_>::new(&request));

@@ -22,6 +22,10 @@ pub struct Listen {
     pub head: usize,
     /// The largest body of a request whose tokens are counted, in bytes.
     pub body: usize,
+    /// The most fields of a request.
+    pub fields: usize,
+    /// Whether fields are passed on whose names have other characters than letters, digits and `-`.
+    pub underscores: bool,
     /// How long a client may take for a handshake and for the head of a request.
     pub head_timeout: Duration,
     /// How long a connection may be without a request.
@@ -74,6 +78,9 @@ const HEADS: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
 /// The sizes of bodies that are allowed. Requests for language models with images have up to 50 MB.
 const BODIES: std::ops::RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
 
+/// The numbers of fields that are allowed. The proxy itself writes some.
+const FIELDS: std::ops::RangeInclusive<u64> = 16..=1_000;
+
 /// The most connections, requests and idle connections that a file can ask for. A process has fewer descriptors.
 const MOST: u64 = 1_000_000;
 
@@ -96,6 +103,9 @@ pub(super) fn listen(
     let body = said.body.unwrap_or(2 * 1024 * 1024);
     let body = BODIES.contains(&body).then_some(body).ok_or("expected 1024 to 67108864 bytes");
     let body = context.check(&path.name("body"), body);
+    let fields = said.fields.unwrap_or(200);
+    let fields = FIELDS.contains(&fields).then_some(fields).ok_or("expected 16 to 1000 fields");
+    let fields = context.check(&path.name("fields"), fields);
     let connections = reader.count("connections", said.connections, 10_000);
     let head_timeout = reader.time("head_timeout", said.head_timeout.as_deref(), 10);
     let idle_timeout = reader.time("idle_timeout", said.idle_timeout.as_deref(), 75);
@@ -108,6 +118,8 @@ pub(super) fn listen(
         connections: connections?,
         head: usize::try_from(head?).ok()?,
         body: usize::try_from(body?).ok()?,
+        fields: usize::try_from(fields?).ok()?,
+        underscores: said.underscores,
         head_timeout: head_timeout?,
         idle_timeout: idle_timeout?,
         read_timeout: read_timeout?,

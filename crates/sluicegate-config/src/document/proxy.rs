@@ -27,6 +27,14 @@ pub struct Listen {
     /// read. A larger one is answered with 413. The default is 2097152.
     #[serde(default)]
     pub body: Option<u64>,
+    /// The most fields of a request, from 16 to 1000. The proxy itself needs up to 6 of them, so that the application never
+    /// gets more than this. The default is 200. A request with more is answered with 431.
+    #[serde(default)]
+    pub fields: Option<u64>,
+    /// Passes on fields whose names have other characters than letters, digits and `-`. Many applications cannot tell
+    /// `X_Api_Key` from `X-Api-Key`, which limits read. The default is `false`: such fields are dropped.
+    #[serde(default)]
+    pub underscores: bool,
     /// How long a client may take for its handshake, and for the head of a request. The default is `10 seconds`.
     #[serde(default)]
     pub head_timeout: Option<String>,

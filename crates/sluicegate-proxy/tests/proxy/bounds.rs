@@ -47,6 +47,24 @@ async fn a_large_head_is_refused() {
 }
 
 #[tokio::test]
+async fn an_application_never_gets_more_fields_than_it_may_have() {
+    let ask = |fields: usize| {
+        let many: String = (0..fields).map(|at| format!("x-{at}: 1\r\n")).collect();
+        format!("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{many}\r\n")
+    };
+    for (listen, passes) in [("", 192), ("fields = 100", 92), ("fields = 1000", 992)] {
+        let upstream = Upstream::start(OK).await;
+        let proxy = Running::start(upstream.address, listen, "").await;
+        for (fields, status) in [(passes, 200), (passes + 1, 431), (passes + 9, 431)] {
+            let answer = proxy.answer(ask(fields).as_bytes()).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{fields}: {answer}");
+        }
+        let got = upstream.head().lines().count() - 2;
+        assert!(got > passes && got <= passes + 8, "{got}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     // More than the buffers of sockets hold.
     let body = "a".repeat(32 * 1024 * 1024);

@@ -82,6 +82,107 @@ async fn a_client_cannot_have_its_address_removed() {
 }
 
 #[tokio::test]
+async fn names_that_an_application_takes_for_limited_ones_are_dropped() {
+    let rules =
+        "[[rules]]\nname = \"keys\"\nkey = { header = \"x-api-key\" }\nlimits = [\"1/hour\"]";
+    let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx-api-key: alice\r\n\
+        X_Api_Key: bob\r\nx.api.key: bob\r\nContent_Length: 7\r\nX_Real_IP: bob\r\n\r\n";
+    let upstream = Upstream::start(OK).await;
+    let proxy = Running::start(upstream.address, "", rules).await;
+    assert!(proxy.answer(request).await.starts_with("HTTP/1.1 200 "));
+    let head = upstream.head();
+    assert!(head.contains("x-api-key: alice") && !head.contains("bob"), "{head}");
+    assert!(!head.contains('_'), "{head}");
+    // On demand they pass, but for those that stand for what the proxy itself says or reads.
+    let upstream = Upstream::start(OK).await;
+    let proxy = Running::start(upstream.address, "underscores = true", rules).await;
+    assert!(proxy.answer(request).await.starts_with("HTTP/1.1 200 "));
+    let head = upstream.head();
+    assert!(head.contains("x_api_key: bob") && head.contains("x.api.key: bob"), "{head}");
+    assert!(!head.contains("content_length") && !head.contains("x_real_ip"), "{head}");
+}
+
+#[tokio::test]
+async fn only_a_named_proxy_says_who_the_client_is() {
+    let fields = "X-Real-IP: 192.0.2.66\r\nTrue-Client-IP: 192.0.2.66\r\nCF-Connecting-IP: 192.0.2.66\r\n\
+        X-Client-IP: 192.0.2.66\r\nFastly-Client-IP: 192.0.2.66\r\nForwarded: for=192.0.2.66\r\n\
+        X-Cluster-Client-IP: 192.0.2.66\r\nX-Forwarded-For: 192.0.2.66\r\nX-Edge: 192.0.2.66\r\n";
+    let request = format!("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n");
+    for (trusted, seen) in [("10.0.0.0/8", 0), ("127.0.0.1", 9)] {
+        let upstream = Upstream::start(OK).await;
+        let proxies = format!("[proxies]\ntrusted = [\"{trusted}\"]\nheader = \"X-Edge\"");
+        let proxy = Running::start(upstream.address, "", &proxies).await;
+        assert!(proxy.answer(request.as_bytes()).await.starts_with("HTTP/1.1 200 "));
+        assert_eq!(upstream.head().matches("192.0.2.66").count(), seen, "{}", upstream.head());
+    }
+    // Limits read what the application sees: this key is missing, and not the client's to choose.
+    let upstream = Upstream::start(OK).await;
+    let rules = "[[rules]]\nname = \"by\"\nkey = { header = \"x-real-ip\" }\nlimits = [\"1/hour\"]";
+    let proxy = Running::start(upstream.address, "", rules).await;
+    assert!(proxy.answer(request.as_bytes()).await.starts_with("HTTP/1.1 400 "));
+}
+
+#[tokio::test]
+async fn early_hints_are_passed_on_before_the_response() {
+    const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nconnection: x-hop\r\n\
+        x-hop: 1\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n";
+    const PASSED: &str = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n\
+        HTTP/1.1 102 Processing\r\n\r\n";
+    // At once, with the response.
+    let upstream = Upstream::start(format!("{HINTS}{OK}").leak()).await;
+    let proxy = Running::start(upstream.address, "", "").await;
+    let answer = proxy.answer(&[GET, GET].concat()[..]).await;
+    assert!(answer.starts_with(&format!("{PASSED}HTTP/1.1 200 OK\r\n")), "{answer}");
+    // One after the other on a connection, and long before the response.
+    let upstream = Upstream::start(HINTS).await;
+    let proxy = Running::start(upstream.address, "", "").await;
+    let mut client = proxy.connect().await;
+    for _ in 0..2 {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        let hints = client.until("102 Processing\r\n\r\n").await;
+        assert_eq!(hints, PASSED);
+        upstream.answer(OK);
+        assert!(client.until("ok").await.starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+    // HTTP/1.0 has none.
+    let upstream = Upstream::start(format!("{HINTS}{OK}").leak()).await;
+    let proxy = Running::start(upstream.address, "", "").await;
+    let answer = proxy.answer(b"GET / HTTP/1.0\r\nhost: a\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_says_whether_its_connection_goes_on() {
+    let rules = "[[rules]]\nname = \"api\"\nkey = \"ip\"\nlimits = [\"1/hour\"]";
+    let upstream = Upstream::start(OK).await;
+    let proxy = Running::start(upstream.address, "", rules).await;
+    let post = |length: usize, more: &str| {
+        format!("POST / HTTP/1.1\r\nhost: a\r\n{more}content-length: {length}\r\n\r\n")
+    };
+    let mut client = proxy.connect().await;
+    client.send(post(0, "")).await;
+    assert!(client.until("ok").await.starts_with("HTTP/1.1 200 "));
+    // A short body that has come is read, and the connection goes on.
+    for _ in 0..2 {
+        client.send(post(3, "") + "abc").await;
+        let refused = client.until("}").await;
+        assert!(refused.starts_with("HTTP/1.1 429 "), "{refused}");
+        assert!(!refused.contains("connection: close"), "{refused}");
+    }
+    // A body that does not come, that waits to be asked for, or that is long: the connection ends, and says so.
+    for (length, more, body) in
+        [(3, "", ""), (3, "expect: 100-continue\r\n", ""), (1 << 20, "", &*"a".repeat(200 * 1024))]
+    {
+        let mut client = proxy.connect().await;
+        client.send(post(length, more)).await;
+        client.send(body).await;
+        let refused = client.until("\r\n\r\n").await;
+        assert!(refused.starts_with("HTTP/1.1 429 "), "{length}: {refused}");
+        assert!(refused.contains("connection: close\r\n"), "{length}: {refused}");
+    }
+}
+
+#[tokio::test]
 async fn options_about_the_whole_server_are_passed_on() {
     let upstream = Upstream::start(OK).await;
     let proxy = Running::start(upstream.address, "", "").await;

@@ -69,7 +69,17 @@ const BROKEN_CHUNKS: &[&str] = &[
     "3\r\nabcd\r\n0\r\n\r\n",
     "3;a\nb\r\nabc\r\n0\r\n\r\n",
     "\r\nabc\r\n0\r\n\r\n",
+    "3\r\nabc\r\n0\r\n\n",
+    "0\r\n\n",
+    "0\r\n\n\r\n",
+    "0\n\n",
+    "0\n\r\n",
+    "0\r\n \r\n",
 ];
+
+/// Ends of a chunked body behind which hyper takes the next request for trailers.
+const BROKEN_TRAILERS: &[&str] =
+    &["0\r\nx: 1\n\n", "0\r\nx: 1\r\n\n", "0\r\nx: 1\n\r\n", "3\r\nabc\r\n0\r\nx: 1\n\n"];
 
 const SECOND: &str = "GET /second HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
@@ -115,6 +125,35 @@ async fn a_broken_body_never_becomes_a_whole_one_or_a_second_request() {
         let seen = upstream.seen().concat();
         assert!(!seen.contains("/second"), "{chunks:?}: {seen}");
         assert!(!seen.ends_with("0\r\n\r\n"), "{chunks:?}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_taken_for_trailers_is_not_lost_in_silence() {
+    for end in BROKEN_TRAILERS {
+        let upstream = Upstream::start(OK).await;
+        let proxy = Running::start(upstream.address, "", COUNTED).await;
+        let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+        // The last request has no length of its own, so that nothing but the connection's end ends the answers.
+        let third = "GET /third HTTP/1.1\r\nhost: a\r\n\r\n";
+        let answer = proxy.answer(format!("{head}{end}{SECOND}{third}").as_bytes()).await;
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{end:?}: {answer}");
+        assert!(answer.contains("connection: close\r\n"), "{end:?}: {answer}");
+        let seen = upstream.seen().concat();
+        assert!(!seen.contains("/second") && !seen.contains("/third"), "{end:?}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_for_what_it_is_ends_its_connection() {
+    for (request, status) in REFUSED {
+        let upstream = Upstream::start(OK).await;
+        let proxy = Running::start(upstream.address, "", COUNTED).await;
+        let answer = proxy.answer(format!("{request}{SECOND}").as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{request:?}: {answer:?}");
+        assert!(answer.contains("connection: close\r\n"), "{request:?}: {answer:?}");
+        assert_eq!(upstream.seen(), [""; 0], "{request:?}");
     }
 }
 
