@@ -1,4 +1,4 @@
-local check = "http://127.0.0.1:8080/check"
+local pass_while_away = false  -- true: let requests pass while the server is away
 core.register_action("limit", { "http-req" }, function(txn)
   local client = core.httpclient()
   local headers = {}
@@ -11,10 +11,12 @@ core.register_action("limit", { "http-req" }, function(txn)
   headers["x-forwarded-host"] = headers["host"]
   headers["x-forwarded-uri"] = { txn.f:pathq() }
   headers["x-forwarded-for"] = { txn.f:src() }
-  local answer = client:get{ url = check, headers = headers, timeout = 1000 }
+  local answer = client:get{ url = "http://sluicegate/check", dst = "abns@sluicegate", headers = headers, timeout = 2000 }
   if answer and answer.status == 200 then return end
+  local is_away = not answer or answer.status < 400 or answer.status > 499
+  if is_away and pass_while_away then return end
   local reply = txn:reply()
-  if not answer or answer.status < 400 then reply:set_status(503) else
+  if is_away then reply:set_status(503) else
     reply:set_status(answer.status)
     for _, name in ipairs({ "retry-after", "ratelimit", "ratelimit-policy", "content-type" }) do
       for _, value in pairs(answer.headers[name] or {}) do reply:add_header(name, value) end

@@ -6,12 +6,17 @@ use crate::client::{get, get_as, get_disguised, send};
 use crate::program::Program;
 use crate::scene::Scene;
 
-const RATE_LIMIT: &str = "envoy-rate-limit.yaml";
+pub(crate) const RATE_LIMIT: &str = "envoy-rate-limit.yaml";
 pub(crate) const OVER_GRPC: &str = "envoy-ext-authz.yaml";
-const OVER_HTTP: &str = "envoy-ext-authz-http.yaml";
+pub(crate) const OVER_HTTP: &str = "envoy-ext-authz-http.yaml";
 
 async fn start(scene: &Scene, file: &str) -> Program {
-    start_with(scene, file, str::to_owned).await
+    start_with(scene, file, patient).await
+}
+
+/// On a busy machine, decisions take longer.
+pub(crate) fn patient(text: &str) -> String {
+    text.replace("timeout: 0.25s", "timeout: 10s")
 }
 
 /// Starts Envoy with a file that is changed before.
@@ -21,8 +26,7 @@ pub(crate) async fn start_with(
     change: impl Fn(&str) -> String,
 ) -> Program {
     Program::start("envoy", |command, directory, address| {
-        // On a busy machine, decisions take longer.
-        let text = scene.configuration(file, address).replace("timeout: 0.02s", "timeout: 10s");
+        let text = scene.configuration(file, address);
         std::fs::write(directory.join("envoy.yaml"), change(&text)).expect("a file");
         // Without memory that it shares with other Envoys of this machine.
         command.args(["-c", "envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id"]);
@@ -83,7 +87,8 @@ async fn the_rate_limit_filter_makes_descriptors_of_header_fields() {
 #[tokio::test]
 async fn the_rate_limit_filter_does_what_its_failure_mode_says_while_the_store_or_the_server_is_away()
  {
-    let deny = |text: &str| text.replace("failure_mode_deny: false", "failure_mode_deny: true");
+    let deny =
+        |text: &str| patient(text).replace("failure_mode_deny: false", "failure_mode_deny: true");
     for scene in [Scene::with_store_away().await, Scene::with_server_away().await] {
         let envoy = start(&scene, RATE_LIMIT).await;
         assert_eq!(get(envoy.address, "/").await.status, 200);
@@ -120,7 +125,8 @@ async fn ext_authz_answers_429_once_a_client_has_spent_its_limit() {
 
 #[tokio::test]
 async fn ext_authz_answers_503_or_lets_requests_pass_while_the_store_or_the_server_is_away() {
-    let allow = |text: &str| text.replace("failure_mode_allow: false", "failure_mode_allow: true");
+    let allow =
+        |text: &str| patient(text).replace("failure_mode_allow: false", "failure_mode_allow: true");
     for file in [OVER_GRPC, OVER_HTTP] {
         for scene in [Scene::with_store_away().await, Scene::with_server_away().await] {
             let envoy = start(&scene, file).await;
@@ -151,7 +157,7 @@ async fn a_client_of_envoy_gains_nothing_by_fields_of_its_own() {
 #[tokio::test]
 async fn without_use_remote_address_a_client_of_envoy_chooses_its_address() {
     let without =
-        |text: &str| text.replace("use_remote_address: true", "use_remote_address: false");
+        |text: &str| patient(text).replace("use_remote_address: true", "use_remote_address: false");
     // Over gRPC, Envoy tells the address of the connection.
     for (file, refused) in [(RATE_LIMIT, 0), (OVER_HTTP, 0), (OVER_GRPC, 3)] {
         let scene = scene_of_descriptors().await;
@@ -187,7 +193,8 @@ async fn ext_authz_counts_requests_of_every_form() {
 
 #[tokio::test]
 async fn a_client_cannot_make_a_question_fail_to_be_let_through() {
-    let allow = |text: &str| text.replace("failure_mode_allow: false", "failure_mode_allow: true");
+    let allow =
+        |text: &str| patient(text).replace("failure_mode_allow: false", "failure_mode_allow: true");
     // The first target is not valid. Over gRPC it counts, and the application answers 400. Over HTTP it is the target of the
     // question too, and sluicegate answers 400. Envoy itself refuses the last one.
     for (file, third) in [(OVER_GRPC, 429), (OVER_HTTP, 200)] {

@@ -2,6 +2,7 @@
 //!
 //! The configurations are those of `docs/proxies`, with other ports.
 
+mod away;
 mod caddy;
 mod client;
 mod envoy;

@@ -39,7 +39,12 @@ impl Scene {
     /// A scene without a server.
     pub(crate) async fn with_server_away() -> Self {
         let nobody = free_address();
-        Self { http: nobody, grpc: nobody, ..Self::new().await }
+        Self::with_server_at(nobody, nobody).await
+    }
+
+    /// A scene whose server is at these addresses, and not in this process.
+    pub(crate) async fn with_server_at(http: SocketAddr, grpc: SocketAddr) -> Self {
+        Self { http, grpc, ..Self::new().await }
     }
 
     /// Serves these policies, and [`RULES`].
