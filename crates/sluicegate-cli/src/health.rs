@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use crate::shared;
+
 /// Asks a running server whether it is ready, for the health checks of containers.
 ///
 /// Exits with 1 if the server is not ready. Images need no shell and no curl for it.
@@ -33,10 +35,7 @@ const LONGEST: usize = 1024;
 pub(crate) fn run(options: &Health) -> Result<(), Box<dyn Error>> {
     let Health { address, admin_token, live, .. } = options;
     let path = if *live { "/healthz" } else { "/readyz" };
-    let token = match admin_token {
-        Some(token) if token.contains(['\r', '\n']) => {
-            return Err("--admin-token: it has a line break".into());
-        }
+    let token = match shared::secret(admin_token.as_deref())? {
         Some(token) => format!("Authorization: Bearer {token}\r\n"),
         None => String::new(),
     };

@@ -78,6 +78,20 @@ impl FromStr for Port {
 
 /// The token of `--admin-token`.
 pub(crate) fn token(given: Option<&str>) -> Result<Option<Token>, &'static str> {
-    let Some(given) = given else { return Ok(None) };
+    let Some(given) = secret(given)? else { return Ok(None) };
     Token::new(given).map(Some).ok_or("--admin-token: expected at least 16 bytes")
+}
+
+/// The text of `--admin-token`, without the line break that ends the file of a secret. No client could send one.
+pub(crate) fn secret(given: Option<&str>) -> Result<Option<&str>, &'static str> {
+    let Some(given) = given else { return Ok(None) };
+    let line = given.strip_suffix('\n').unwrap_or(given);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    // HTTP takes white space away around a value.
+    if line.trim() != line || line.contains(char::is_control) {
+        return Err(
+            "--admin-token: it has a line break, a control character, or white space around it, which no client can send",
+        );
+    }
+    Ok(Some(line))
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::Args;
 
 use self::ask::Server;
+use crate::shared;
 use crate::terminal::print;
 
 /// Shows in a terminal what a running server does.
@@ -48,7 +49,8 @@ pub(crate) struct Top {
 /// Shows the state of the server until the user ends it, or once.
 pub(crate) fn run(options: &Top) -> Result<(), Box<dyn Error>> {
     let timeout = Duration::from_millis(options.timeout_ms);
-    let server = Server::new(&options.address, options.admin_token.as_deref(), timeout)?;
+    let server =
+        Server::new(&options.address, shared::secret(options.admin_token.as_deref())?, timeout)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let done = if options.once {

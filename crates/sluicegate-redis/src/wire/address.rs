@@ -85,9 +85,9 @@ pub(crate) fn resolve(
 
 fn read(url: &str, certificates: &Certificates) -> Result<ConnectionInfo, ConfigError> {
     let bad = |why: &str| ConfigError::new(format!("the URL `{}` {why}", shown(url)));
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    match scheme {
-        None => return Err(bad("has no scheme: write `redis://…`")),
+    match scheme(url) {
+        // It is not shown: it may be a password alone.
+        None => return Err(ConfigError::new("the URL has no scheme: write `redis://…`")),
         Some("rediss" | "valkeys") if !cfg!(feature = "tls") => {
             return Err(bad("asks for TLS: enable the feature `tls` of sluicegate-redis"));
         }
@@ -101,6 +101,12 @@ fn read(url: &str, certificates: &Certificates) -> Result<ConnectionInfo, Config
     }
     if url.ends_with("#insecure") {
         return Err(bad("asks for an unchecked certificate, which is not supported"));
+    }
+    if let Some(name) = unknown_parameter(url) {
+        return Err(bad(&format!(
+            "has {name}, which would be ignored: user and password stand before the host, the database after it, as in \
+             `redis://user:password@host:6379/2`; `protocol` is a parameter, and for Unix sockets `user`, `pass` and `db`"
+        )));
     }
     let parsed = redis::parse_redis_url(url).ok_or_else(|| {
         bad("cannot be parsed: its host, its port or a character of its password is not valid")
@@ -181,14 +187,44 @@ fn unnamed() -> Result<ConnectionInfo, ConfigError> {
     read("redis://master", &Certificates::default())
 }
 
-/// The URL without user, password and options.
-fn shown(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.rsplit('@').next().unwrap_or_default().to_owned();
+fn scheme(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once("://")?;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    (!scheme.is_empty() && scheme.bytes().all(fits)).then_some(scheme)
+}
+
+/// The first parameter that nothing reads, as text for an error. A parameter that does not look like one may be a part of
+/// a password, and is not named.
+fn unknown_parameter(url: &str) -> Option<String> {
+    let (before, after) = url.split_once('?')?;
+    let query = after.split('#').next().unwrap_or_default();
+    let known = match scheme(before) {
+        Some("redis+unix" | "valkey+unix" | "unix") => &["protocol", "user", "pass", "db"][..],
+        _ => &["protocol"],
     };
-    let after_password = rest.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{after_password}")
+    let parameters = query.split('&').filter(|parameter| !parameter.is_empty());
+    let mut names = parameters.map(|parameter| parameter.split_once('=').map(|(name, _)| name));
+    let unknown = names.find(|name| !name.is_some_and(|name| known.contains(&name)))?;
+    let fits = |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    Some(match unknown.filter(fits) {
+        Some(name) => format!("the unknown parameter `{name}`"),
+        None => "an unknown parameter".to_owned(),
+    })
+}
+
+/// The URL without user, password and options. Where these may reach farther than it seems, it is the scheme alone.
+fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (before, after) = rest.split_at(authority.len());
+    let host = before.rsplit('@').next().unwrap_or_default();
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']');
+    let is_clear = host.rsplit_once(':').is_none_or(|(_, port)| is_port(port));
+    if after.contains('@') || !is_clear {
+        return format!("{scheme}://…");
+    }
+    let path = after.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 #[cfg(test)]
@@ -216,6 +252,20 @@ mod tests {
             ("redis://user:hush@host:99999", "port"),
             ("user:hush@host", "no scheme"),
             ("redis+unix:///run/redis.sock?pass=hush&db=x", "database"),
+            ("hush", "no scheme"),
+            ("hush@host:6379/0", "no scheme"),
+            ("://hush", "no scheme"),
+            ("user:hush://host", "no scheme"),
+            ("redis://host?password=hush", "`password`"),
+            ("redis://host:6379/0?protocol=3&pass=hush", "`pass`"),
+            ("redis://host/?db=1&user=hush", "`db`"),
+            ("redis://host?hush", "unknown parameter"),
+            ("redis://host?pro%74ocol=hush", "unknown parameter"),
+            ("redis+unix:///run/redis.sock?password=hush", "`password`"),
+            ("redis://user:hu?sh=hush@host", "unknown parameter"),
+            ("redis://user:a#hush@host", "port"),
+            ("redis://user:a/hush@host", "port"),
+            ("redis://user:hush", "port"),
         ] {
             let error = server(url);
             assert!(error.to_lowercase().contains(part), "{url}: {error}");

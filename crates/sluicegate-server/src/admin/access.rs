@@ -1,10 +1,12 @@
 //! Who may use the admin port.
 
 use std::fmt;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -25,9 +27,13 @@ const SCHEME: &[u8] = b"Bearer ";
 const SHORTEST: usize = 16;
 
 impl Token {
-    /// A token of at least 16 bytes.
+    /// A token of at least 16 bytes, without control characters, and without white space around it, because no client can
+    /// send those. A line break at its end, as files of secrets have, is not part of it.
     pub fn new(token: &str) -> Option<Self> {
-        (token.len() >= SHORTEST).then(|| Self(token.as_bytes().into()))
+        let token = token.strip_suffix('\n').unwrap_or(token);
+        let token = token.strip_suffix('\r').unwrap_or(token);
+        let is_sent = token.trim() == token && !token.contains(char::is_control);
+        (is_sent && token.len() >= SHORTEST).then(|| Self(token.as_bytes().into()))
     }
 
     fn is(&self, other: &[u8]) -> bool {
@@ -52,19 +58,40 @@ pub fn guarded(routes: Router, token: Option<Token>) -> Router {
         Some(session) => routes.merge(session.routes()),
         None => routes,
     };
-    routes.layer(from_fn_with_state(Some((token, session)), check))
+    routes.layer(from_fn_with_state(Some((token, session, Arc::default())), check))
 }
 
 /// Says that a request was let in by its cookie.
 const SESSION: HeaderName = HeaderName::from_static("sluicegate-session");
 
-type Held = Option<(Token, Option<Session>)>;
+type Held = Option<(Token, Option<Session>, Arc<Refusals>)>;
+
+/// How often a refusal is logged.
+const LOGGED: Duration = Duration::from_secs(10);
+
+/// Refusals that are counted, and not logged one by one.
+#[derive(Default)]
+struct Refusals(Mutex<(Option<Instant>, u64)>);
+
+impl Refusals {
+    /// How many others there were since one was logged, if this one is to be logged.
+    fn note(&self, now: Instant) -> Option<u64> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (logged, others) = &mut *held;
+        if logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOGGED) {
+            *others += 1;
+            return None;
+        }
+        *logged = Some(now);
+        Some(std::mem::take(others))
+    }
+}
 
 async fn check(State(held): State<Held>, request: Request, next: Next) -> Response {
     if !origin::is_own(&request) {
         return (StatusCode::FORBIDDEN, origin::OTHER_SITE).into_response();
     }
-    let Some((token, session)) = held else {
+    let Some((token, session, refusals)) = held else {
         if origin::names_this_host(&request) {
             return next.run(request).await;
         }
@@ -85,6 +112,44 @@ async fn check(State(held): State<Held>, request: Request, next: Next) -> Respon
         }
         return response;
     }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let had_token = presented.is_some();
+    if let Some(others) = refusals.note(Instant::now()) {
+        tracing::warn!(
+            ?peer,
+            had_token,
+            others,
+            "the admin port refused a request without its token"
+        );
+    }
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
     (StatusCode::UNAUTHORIZED, challenge, "the admin port needs its token\n").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_of_a_file_has_no_line_break_and_no_white_space() {
+        let token = Token::new("0123456789abcdef\n").expect("a token");
+        assert!(token.is(b"0123456789abcdef") && !token.is(b"0123456789abcdef\n"));
+        assert!(Token::new("0123456789abcdef\r\n").expect("a token").is(b"0123456789abcdef"));
+        for token in
+            ["0123456789abcde\n", "0123456789abcdef\n\n", " 0123456789abcdef", "0123456789abcdef "]
+        {
+            assert!(Token::new(token).is_none(), "{token:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_of_the_admin_port_are_logged_a_bounded_number_of_times() {
+        let (refusals, start) = (Refusals::default(), Instant::now());
+        assert_eq!(refusals.note(start), Some(0));
+        for _ in 0..1_000 {
+            assert_eq!(refusals.note(start + LOGGED / 2), None);
+        }
+        assert_eq!(refusals.note(start + LOGGED), Some(1_000));
+        assert_eq!(refusals.note(start + LOGGED * 3), Some(0));
+    }
 }
