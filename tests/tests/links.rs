@@ -51,3 +51,17 @@ fn documents() -> Vec<PathBuf> {
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
+
+/// Registries show them without the repository.
+#[test]
+fn no_readme_of_a_crate_has_a_link_into_the_repository() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let readme = entry.unwrap().path().join("README.md");
+        let Ok(text) = fs::read_to_string(&readme) else { continue };
+        for (index, _) in text.match_indices("](") {
+            let target = text[index + 2..].split(')').next().unwrap_or_default();
+            let is_whole = target.contains("://") || target.starts_with('#');
+            assert!(is_whole, "{}: {target}", readme.display());
+        }
+    }
+}

@@ -5,10 +5,14 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{PLACE, target};
+use crate::counterparts::program::{self, Program, Source};
 use crate::step::{Failure, Step, root};
 use crate::tools::Tool;
 
 const CARGO_DEB: Tool = Tool::new("deb", "3.8.0");
+
+/// Checks packages by Debian's policy. Other systems may not have it.
+const LINTIAN: Program = Program { names: &["lintian"], source: Source::Package("lintian") };
 
 /// Shells for which Debian has a place.
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
@@ -39,6 +43,15 @@ pub(super) fn build(program: &Path) -> Result<(), Failure> {
     command.args(["--no-build", "--no-strip", "--profile", "dist", "--target", &target()]);
     command.args(["--package", "sluicegate-cli", "--output"]).arg(&file);
     Step::new("Debian package", command).run()?;
+
+    if !LINTIAN.is_there() {
+        program::install(&[&LINTIAN]);
+    }
+    if LINTIAN.is_there() {
+        let mut command = Command::new("lintian");
+        command.args(["--fail-on", "error,warning"]).arg(&file);
+        Step::new("lintian", command).run()?;
+    }
 
     let unpacked = place.join("unpacked");
     let mut command = Command::new("dpkg-deb");

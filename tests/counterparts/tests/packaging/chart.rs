@@ -114,6 +114,39 @@ fn the_pod_has_no_rights_that_it_does_not_need() {
 }
 
 #[test]
+fn an_image_can_be_named_by_its_digest() {
+    let image = |values: &Value| pod(&rendered(values))["containers"][0]["image"].clone();
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let values = json!({ "image": { "repository": "r/s", "tag": "1", "digest": digest } });
+    assert_eq!(image(&values), format!("r/s@{digest}"));
+    assert_eq!(image(&json!({ "image": { "repository": "r/s", "tag": "1" } })), "r/s:1");
+    assert!(render(&json!({ "image": { "digest": "latest" } })).is_err());
+}
+
+#[test]
+fn arguments_are_texts_whatever_they_hold() {
+    let values = json!({ "proxies": ["10.0.0.0/8", "::1"], "logLevel": "info, a: b #c", "extraArgs": ["yes"] });
+    let manifests = rendered(&values);
+    let arguments = words(&pod(&manifests)["containers"][0]["args"]);
+    for word in ["--proxies=10.0.0.0/8,::1", "--log-level=info, a: b #c", "yes"] {
+        assert!(arguments.contains(&word.to_owned()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn several_replicas_are_spread_and_one_is_not() {
+    let spread = |values: &Value| pod(&rendered(values))["topologySpreadConstraints"].clone();
+    assert!(spread(&json!({})).is_null());
+    let several = spread(&json!({ "replicas": 3, "countAlone": true }));
+    let keys = several.as_array().expect("a list").iter().map(|one| one["topologyKey"].clone());
+    let keys: Vec<_> = keys.collect();
+    assert_eq!(keys, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
+    let labels = &several[0]["labelSelector"]["matchLabels"];
+    assert_eq!(labels["app.kubernetes.io/name"], "sluicegate");
+    assert_eq!(spread(&everything())[0]["topologyKey"], "zone");
+}
+
+#[test]
 fn kubernetes_waits_longer_than_a_drain() {
     let manifests = rendered(&json!({ "drain": { "delay": 7, "limit": 60 } }));
     let pod = pod(&manifests);

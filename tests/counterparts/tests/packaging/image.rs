@@ -30,7 +30,10 @@ fn hadolint_finds_what_is_wrong_with_a_dockerfile() {
 fn the_image_has_no_shell_and_another_user_than_root() {
     let text = read(FILE);
     let (_, last) = text.rsplit_once("\nFROM ").expect("a stage");
-    assert!(last.starts_with("gcr.io/distroless/static-debian12:nonroot\n"), "{last}");
+    assert!(
+        last.starts_with("gcr.io/distroless/static-debian12:nonroot${BASE_DIGEST}\n"),
+        "{last}"
+    );
     assert!(
         last.contains("\nUSER 65532:65532\n") && last.contains("\nSTOPSIGNAL SIGTERM\n"),
         "{last}"
@@ -43,6 +46,18 @@ fn the_image_has_no_shell_and_another_user_than_root() {
             lines.clone().count() > 0 && lines.clone().all(|line| line.contains(" [\"")),
             "{last}"
         );
+    }
+}
+
+#[test]
+fn every_image_that_the_dockerfile_builds_on_can_be_named_by_its_digest() {
+    let text = read(FILE);
+    let images: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert_eq!(images.len(), 2);
+    for image in images {
+        let (_, argument) = image.split_once("${").expect("an argument");
+        let (argument, _) = argument.split_once('}').expect("an argument");
+        assert!(text.contains(&format!("\nARG {argument}=\"\"\n")), "{image}");
     }
 }
 
