@@ -96,7 +96,8 @@ pub(super) struct Deciding {
     /// it, the server first learns for the length of a lease what each client holds.
     #[arg(long, requires = "capacity")]
     pub(super) nothing_leased: bool,
-    /// Shows the most refused keys on the admin port as they are, instead of digests of them.
+    /// Shows the most refused keys on the admin port as they are, instead of digests of them. Keys that are too long to be
+    /// kept stay digests, which begin with `#`.
     #[arg(long)]
     pub(super) show_keys: bool,
 }

@@ -31,11 +31,15 @@ pub(super) fn heading(status: &Status) -> String {
 
 /// The rates, the latency and the store in one line.
 pub(super) fn summary(status: &Status) -> String {
-    let sum = |of: fn(&PolicyStatus) -> f64| rate(status.policies.iter().map(of).sum());
-    let (served, refused) = (sum(|policy| rates(policy).0), sum(|policy| rates(policy).1));
+    let of = |what: &str| status.requests.get(what).map_or(0.0, |requests| requests.per_second);
+    let (served, refused) = (rate(of("served")), rate(of("refused")));
+    let failed = match of("failed") {
+        failed if failed > 0.0 => format!(", failed {}/s", rate(failed)),
+        _ => String::new(),
+    };
     let away = if status.store.breaker.as_deref() == Some("open") { " (away)" } else { "" };
     let (p99, store) = (time(status.latency.p99_us), escaped(&status.store.kind));
-    format!("served {served}/s, refused {refused}/s, p99 {p99}, store {store}{away}")
+    format!("served {served}/s, refused {refused}/s{failed}, p99 {p99}, store {store}{away}")
 }
 
 /// The whole state, at most this many columns of a terminal wide where that is possible.
@@ -68,13 +72,21 @@ fn policies(status: &Status) -> Table {
     } else if status.policies.is_empty() {
         table.row(["No decision yet."]);
     } else {
-        table.row(["served/s", "refused/s", "policy", "verdicts since the start"]);
+        table.row([
+            "admits/s",
+            "refuses/s",
+            "policy",
+            "verdicts since the start",
+            "limits, key and condition",
+        ]);
     }
     for policy in &status.policies {
         let (served, refused) = rates(policy);
         let totals = policy.verdicts.iter().map(|(name, of)| format!("{name} {}", count(of.total)));
         let totals = totals.collect::<Vec<_>>().join(", ");
-        table.row([&rate(served), &rate(refused), &policy.policy, &totals]);
+        let of = [policy.limits.join("; "), policy.rule.clone()];
+        let of = of.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ");
+        table.row([&rate(served), &rate(refused), &policy.policy, &totals, &of]);
     }
     table
 }
@@ -87,8 +99,8 @@ fn refused(status: &Status) -> Table {
     match status.keys {
         Keys::Unknown => table.row(["This server does not note refused keys."]),
         _ if keys.is_empty() => table.row(["Nobody."]),
-        Keys::Digests => table.row(["refusals", "digest of the key", "policy"]),
-        _ => table.row(["refusals", "key", "policy"]),
+        Keys::Digests => table.row(["refusals", "digest of the key ($..)", "policy"]),
+        _ => table.row(["refusals", "key (#..: digest of a long one)", "policy"]),
     }
     for (key, of) in keys.into_iter().take(MOST_KEYS) {
         let times = match (count(key.at_least), count(key.at_most)) {

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
-use sluicegate_server::status::{PolicyStatus, Status};
+use sluicegate_server::status::Status;
 
 use super::report::{Line, heading, lines};
 
@@ -50,8 +50,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
     };
     if frame.area().height >= HIGH_ENOUGH {
         for (name, seconds, color) in [
-            ("served", seconds(status, |policy| &policy.served), Color::Green),
-            ("refused", seconds(status, |policy| &policy.refused), Color::Red),
+            ("served", seconds(status, "served"), Color::Green),
+            ("refused", seconds(status, "refused"), Color::Red),
         ] {
             let area = take(&mut rest, SPARK);
             frame.render_widget(Paragraph::new(name), area);
@@ -74,17 +74,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
     frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), rest);
 }
 
-/// The decisions of all policies in each second, the latest first.
-fn seconds(status: &Status, of: fn(&PolicyStatus) -> &Vec<u64>) -> Vec<u64> {
-    let longest = status.policies.iter().map(|policy| of(policy).len()).max().unwrap_or_default();
-    let mut sums = vec![0_u64; longest];
-    for policy in &status.policies {
-        for (sum, second) in sums.iter_mut().zip(of(policy).iter().rev()) {
-            *sum = sum.saturating_add(*second);
-        }
-    }
+/// The requests in each second, the latest first.
+fn seconds(status: &Status, what: &str) -> Vec<u64> {
+    let seconds = status.seconds.get(what).into_iter().flatten().rev();
     // Sparklines multiply by the height.
-    sums.iter().map(|sum| (*sum).min(u64::from(u32::MAX))).collect()
+    seconds.map(|requests| (*requests).min(u64::from(u32::MAX))).collect()
 }
 
 /// The first lines, which the rest is without.
@@ -113,8 +107,11 @@ mod tests {
     fn status() -> Status {
         serde_json::from_value(json!({
             "version": "1.2.3", "uptime_seconds": 7300, "counting": true, "keys": "shown",
+            "requests": { "served": { "total": 12345, "per_second": 40.0 },
+                "refused": { "total": 7, "per_second": 2.5 }, "failed": { "total": 0, "per_second": 0.5 } },
+            "seconds": { "served": [1, 2, u64::MAX], "refused": [0, u64::MAX] },
             "policies": [{
-                "policy": "login",
+                "policy": "login", "limits": ["5/minute"], "rule": "by ip",
                 "verdicts": { "admitted": { "total": 12345, "per_second": 40.0 },
                     "refused": { "total": 7, "per_second": 2.5 } },
                 "served": [1, 2, u64::MAX], "refused": [0, u64::MAX],
@@ -147,7 +144,7 @@ mod tests {
         let text = drawn(&mut view(), 80, 24).join("\n");
         for expected in [
             "sluicegate 1.2.3, up 2 h",
-            "served 40/s, refused 2.5/s, p99 1.5 ms, store redis (away)",
+            "served 40/s, refused 2.5/s, failed 0.5/s, p99 1.5 ms, store redis",
             "      40        2.5  login      admitted 12,345, refused 7",
             "  5 to 7",
             "9 in 10 within    3 µs",

@@ -215,6 +215,12 @@ impl Policies {
         self.rules.trusted.as_ref()
     }
 
+    /// The key and the condition of the rule that has a limit of this name, in words.
+    pub fn rule_in_words(&self, limit: &str) -> Option<&str> {
+        let Rules { list, owners, .. } = &*self.rules;
+        owners.get(limit).and_then(|owner| list.get(*owner)).map(|rule| rule.words.as_str())
+    }
+
     /// The header in which those proxies pass the client's address on, if the document chooses one.
     pub fn client_header(&self) -> Option<&str> {
         self.rules.client_header.as_deref()

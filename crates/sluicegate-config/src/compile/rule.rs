@@ -17,10 +17,13 @@ use super::reject::Refused;
 use super::settlement::Settlement;
 use crate::document::{self, Cost, Settle};
 use crate::source::DocumentPath;
+use crate::words::InWords;
 
 /// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
+    /// The key and the condition in words.
+    pub(super) words: String,
     when: Option<Condition>,
     by: By<Key, Amounts, cost::Cost>,
     pub(super) refused: Refused,
@@ -53,9 +56,13 @@ impl Rule {
             if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
         let by = By::new(amounts, key?).cost(cost?);
         let by = settlement.of(by);
+        let mut words = format!("by {}", InWords(&said.key));
+        if let Some(when) = &said.when {
+            words.push_str(&format!(", where {}", InWords(when)));
+        }
         let counts_tokens = matches!(&said.cost, Some(Cost::Table(table)) if table.tokens.is_some())
             || matches!(&said.settle, Some(Settle::Table(table)) if table.tokens.is_some());
-        Some(Self { when, by, refused: refused?, listed, fewest, counts_tokens })
+        Some(Self { words, when, by, refused: refused?, listed, fewest, counts_tokens })
     }
 
     /// Whether it may charge this request.

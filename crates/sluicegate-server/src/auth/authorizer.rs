@@ -14,7 +14,7 @@ use sluicegate::store::BoxStore;
 use tower_service::Service as _;
 
 use crate::charge::Rules;
-use crate::status::Latency;
+use crate::status::{Ended, Latency};
 
 /// The field of an answer that says that the request goes ahead although it exceeds a limit, and that the application
 /// should serve less. Proxies can be told to pass it on.
@@ -64,7 +64,12 @@ impl Authorizer {
         let mut limited = self.limited.clone();
         let begun = self.latency.begin();
         let answered = limited.call(request).await;
-        self.latency.end(begun);
+        let ended = match &answered {
+            Ok(response) if response.status().is_success() => Ended::Served,
+            Ok(response) if response.status().is_server_error() => Ended::Failed,
+            _ => Ended::Refused,
+        };
+        self.latency.end(begun, ended);
         match answered {
             // A box is only for a body that is more than its end.
             Ok(response) => response.map(|body| match body.is_end_stream() {

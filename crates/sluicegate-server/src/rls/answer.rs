@@ -11,6 +11,7 @@ use sluicegate_envoy::service::{
 use super::failure::Failure;
 use super::rules;
 use crate::service::Service;
+use crate::status::Ended;
 use crate::undecided::Undecided;
 
 /// How often a report is cut to what is left, when others spend at the same moment.
@@ -47,7 +48,12 @@ pub async fn answer(
         answered => answered,
     };
     service.rls_counters().count(&answered);
-    service.board().latency().end(begun);
+    let ended = match &answered {
+        Ok(answer) if answer.is_over => Ended::Refused,
+        Ok(_) => Ended::Served,
+        Err(_) => Ended::Failed,
+    };
+    service.board().latency().end(begun, ended);
     answered
 }
 

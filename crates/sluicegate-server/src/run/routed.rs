@@ -1,13 +1,12 @@
 //! Who answers a call: the routes, or what is quicker for a plain call of Envoy or question of a proxy.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{Request, Response, StatusCode, Version};
-use axum::response::IntoResponse;
+use axum::http::{Request, Response, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -20,9 +19,6 @@ use crate::api::plain::Plain;
 use crate::auth::Forward;
 use crate::grpc::{self, Reply};
 use crate::rls::Rls;
-
-/// The answer of the gRPC port to a request in HTTP/1.
-const ONLY_HTTP_2: &str = "this port speaks gRPC, over HTTP/2 alone\n";
 
 /// What does not go through the routes of a port.
 #[derive(Clone)]
@@ -69,21 +65,19 @@ impl Routed {
 }
 
 /// Small, because hyper moves it.
-pub(super) type Answering =
-    Pin<Box<dyn Future<Output = Result<Response<Answered>, Infallible>> + Send>>;
+pub(super) type Answering = Pin<Box<dyn Future<Output = io::Result<Response<Answered>>> + Send>>;
 
 impl Service<Request<Incoming>> for Routed {
     type Response = Response<Answered>;
-    type Error = Infallible;
+    type Error = io::Error;
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Answering {
         let in_flight = self.begin(&request);
         if matches!(self.shortcut, Some(Shortcut::Unary(_))) && request.version() < Version::HTTP_2
         {
-            // The times of calls are bounded in HTTP/2 only.
-            let refused = (StatusCode::HTTP_VERSION_NOT_SUPPORTED, ONLY_HTTP_2).into_response();
-            return self.answer(in_flight, async { (refused, false) });
+            // The times of calls are bounded in HTTP/2 only, and gRPC has no answer in HTTP/1: the connection ends.
+            return Box::pin(async { Err(io::ErrorKind::Unsupported.into()) });
         }
         match &self.shortcut {
             Some(Shortcut::Unary(rls)) if grpc::is_plain::<Rls, _>(&request) => {
@@ -113,7 +107,7 @@ impl Service<Request<Incoming>> for Routed {
         let (request, rest) = Upload::watch(request);
         // Routes are always ready. They are called when this is polled: see `streams`.
         Box::pin(async move {
-            let mut response = calls.call(request).await?;
+            let Ok(mut response) = calls.call(request).await;
             rest.settle(response.headers_mut()).await;
             Ok(response.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
         })

@@ -58,18 +58,23 @@ impl Board {
         let numbers = Numbers::read(metrics);
         let mut history = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
         let history = history.get_or_insert_default();
-        history.add(self.uptime(), numbers, self.0.latency.counts());
+        history.add(self.uptime(), numbers, self.0.latency.requests(), self.0.latency.counts());
     }
 
     /// The state of the server. Reads the files of policies, so it may take a while.
     pub(crate) fn status(&self, policies: &Policies, watch: Option<&Watch>) -> Status {
         let history = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
         let counting = history.is_some();
-        let (counted, latency, errors) = match &*history {
+        let (mut counted, latency, errors) = match &*history {
             Some(history) => (history.policies(), history.latency(), history.store_errors()),
             None => Default::default(),
         };
+        let (requests, seconds, minutes) = match &*history {
+            Some(history) => (history.requests(), history.seconds(), history.minutes()),
+            None => Default::default(),
+        };
         drop(history);
+        policies.explain(&mut counted);
         let mut in_force = policies.describe();
         let in_force_more = in_force.len().saturating_sub(MOST_LINES) as u64;
         in_force.truncate(MOST_LINES);
@@ -79,6 +84,9 @@ impl Board {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.uptime().as_secs(),
             counting,
+            requests,
+            seconds,
+            minutes,
             policies: counted,
             keys: watch.map_or(Keys::Unknown, keys),
             refused: watch.map(refused).unwrap_or_default(),

@@ -20,6 +20,13 @@ pub struct Status {
     pub stopping: bool,
     /// Whether decisions are counted. They are if the server shows metrics.
     pub counting: bool,
+    /// Requests by what became of them: `served`, `refused` and `failed`, which could not be decided about. Each is counted
+    /// once, however many limits it was charged to.
+    pub requests: BTreeMap<String, Rate>,
+    /// The same in each of the last seconds, the latest last. 60 at most.
+    pub seconds: BTreeMap<String, Vec<u64>>,
+    /// The same in each of the last minutes that are over, the latest last. 180 at most.
+    pub minutes: BTreeMap<String, Vec<u64>>,
     /// The policies that have decided, in the order of their first decisions. There are 64 at most, and `other`.
     pub policies: Vec<PolicyStatus>,
     /// What `who` shows of a key.
@@ -49,6 +56,10 @@ pub struct Status {
 pub struct PolicyStatus {
     /// The name of the policy.
     pub policy: String,
+    /// Its limits. Several, if it has cases or tiers. 10 at most.
+    pub limits: Vec<String>,
+    /// The key and the condition of its rule, in words. Empty if no rule in TOML has it.
+    pub rule: String,
     /// Decisions by verdict: `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected`, `shadowed` and
     /// `uncounted`. Verdicts that never happened are left out.
     pub verdicts: BTreeMap<String, Rate>,

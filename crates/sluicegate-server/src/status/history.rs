@@ -1,10 +1,10 @@
 //! The counters of the last minute, from which rates are made. Time is passed in.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::document::{PolicyStatus, Rate};
-use super::latency::{BUCKETS, LatencyStatus};
+use super::latency::{BUCKETS, LatencyStatus, REQUESTS};
 use super::numbers::{ByVerdict, Numbers, SERVED, VERDICTS};
 
 /// One reading a second for a minute, and one before them.
@@ -17,12 +17,22 @@ const RECENT: usize = 10;
 /// matters.
 const MOST_POLICIES: usize = 100;
 
+/// How many minutes are kept, beside the last one.
+const MINUTES: usize = 180;
+
+/// Requests by what became of them.
+type Requests = [u64; REQUESTS.len()];
+
 /// The last readings of the counters.
 #[derive(Debug, Default)]
 pub(super) struct History {
     names: Vec<String>,
     readings: VecDeque<Reading>,
-    errors: std::collections::BTreeMap<String, u64>,
+    errors: BTreeMap<String, u64>,
+    /// The requests of each of the last minutes, the latest last.
+    minutes: VecDeque<Requests>,
+    /// When the minute began that is not over, and the counts then.
+    minute: Option<(Duration, Requests)>,
 }
 
 #[derive(Debug)]
@@ -30,12 +40,20 @@ struct Reading {
     at: Duration,
     /// In the order of the names. Policies that were not there yet are missing.
     decisions: Vec<ByVerdict>,
+    requests: Requests,
     latency: Box<[u64; BUCKETS]>,
 }
 
 impl History {
     /// Adds a reading. `at` is the time since the server started.
-    pub(super) fn add(&mut self, at: Duration, numbers: Numbers, latency: [u64; BUCKETS]) {
+    pub(super) fn add(
+        &mut self,
+        at: Duration,
+        numbers: Numbers,
+        requests: Requests,
+        latency: [u64; BUCKETS],
+    ) {
+        self.add_minute(at, requests);
         for name in numbers.policies.keys() {
             if !self.names.contains(name) && self.names.len() < MOST_POLICIES {
                 self.names.push(name.clone());
@@ -48,7 +66,49 @@ impl History {
         if self.readings.len() == READINGS {
             self.readings.pop_front();
         }
-        self.readings.push_back(Reading { at, decisions, latency: Box::new(latency) });
+        self.readings.push_back(Reading { at, decisions, requests, latency: Box::new(latency) });
+    }
+
+    fn add_minute(&mut self, at: Duration, requests: Requests) {
+        let (began, before) = *self.minute.get_or_insert((at, requests));
+        if at.saturating_sub(began) < Duration::from_secs(60) {
+            return;
+        }
+        if self.minutes.len() == MINUTES {
+            self.minutes.pop_front();
+        }
+        self.minutes
+            .push_back(std::array::from_fn(|which| requests[which].saturating_sub(before[which])));
+        self.minute = Some((at, requests));
+    }
+
+    /// Requests by what became of them, each once.
+    pub(super) fn requests(&self) -> BTreeMap<String, Rate> {
+        let names = REQUESTS.iter().enumerate();
+        let rates = names.filter_map(|(at, name)| {
+            Some(((*name).to_owned(), self.rate(|reading| reading.requests[at])?))
+        });
+        rates.collect()
+    }
+
+    /// Requests of each of the last seconds, by what became of them.
+    pub(super) fn seconds(&self) -> BTreeMap<String, Vec<u64>> {
+        let names = REQUESTS.iter().enumerate();
+        let of = |at: usize| {
+            let changes = self.readings.iter().zip(self.readings.iter().skip(1));
+            let change = |(before, after): (&Reading, &Reading)| {
+                after.requests[at].saturating_sub(before.requests[at])
+            };
+            changes.map(change).collect()
+        };
+        names.map(|(at, name)| ((*name).to_owned(), of(at))).collect()
+    }
+
+    /// Requests of each of the last minutes, by what became of them.
+    pub(super) fn minutes(&self) -> BTreeMap<String, Vec<u64>> {
+        let names = REQUESTS.iter().enumerate();
+        let of = |at: usize| self.minutes.iter().map(|minute| minute[at]).collect();
+        names.map(|(at, name)| ((*name).to_owned(), of(at))).collect()
     }
 
     /// The state of each policy.
@@ -65,7 +125,7 @@ impl History {
     }
 
     /// Errors of the store by kind, since the server started.
-    pub(super) fn store_errors(&self) -> std::collections::BTreeMap<String, u64> {
+    pub(super) fn store_errors(&self) -> BTreeMap<String, u64> {
         self.errors.clone()
     }
 
@@ -85,7 +145,13 @@ impl History {
             let rate = self.rate(|reading| of(reading)[verdict])?;
             (rate.total > 0).then(|| ((*called).to_owned(), rate))
         });
-        PolicyStatus { policy: name.to_owned(), verdicts: rates.collect(), served, refused }
+        PolicyStatus {
+            policy: name.to_owned(),
+            verdicts: rates.collect(),
+            served,
+            refused,
+            ..PolicyStatus::default()
+        }
     }
 
     fn rate(&self, count: impl Fn(&Reading) -> u64) -> Option<Rate> {
@@ -108,7 +174,7 @@ mod tests {
     }
 
     fn add(history: &mut History, second: u64, numbers: Numbers) {
-        history.add(Duration::from_secs(second), numbers, [0; BUCKETS]);
+        history.add(Duration::from_secs(second), numbers, [second, 0, 2 * second], [0; BUCKETS]);
     }
 
     #[test]
@@ -125,6 +191,20 @@ mod tests {
         assert_eq!(api.verdicts.len(), 2);
         assert_eq!((api.served.len(), api.refused.len()), (60, 60));
         assert_eq!((api.served[0], api.served[59]), (5, 50));
+        assert_eq!(history.requests()["served"], Rate { total: 200, per_second: 1.0 });
+        assert_eq!(history.requests()["failed"], Rate { total: 400, per_second: 2.0 });
+        assert_eq!(history.seconds()["failed"], [2; 60]);
+        assert_eq!(history.minutes()["served"], [60, 60, 60]);
+        assert_eq!(history.minutes()["failed"], [120, 120, 120]);
+    }
+
+    #[test]
+    fn three_hours_are_kept_by_the_minute() {
+        let mut history = History::default();
+        for second in 0..=60 * 200 {
+            add(&mut history, second, Numbers::default());
+        }
+        assert_eq!(history.minutes()["served"], [60; MINUTES]);
     }
 
     #[test]

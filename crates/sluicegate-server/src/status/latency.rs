@@ -39,9 +39,29 @@ pub struct LatencyStatus {
     pub max_us: Option<u64>,
 }
 
-/// Measures decisions. Clones share what they measure.
+/// Measures decisions, and counts the requests that they are about: each once, however many limits it was charged to.
+/// Clones share what they measure.
 #[derive(Clone)]
-pub(crate) struct Latency(Arc<[AtomicU64; BUCKETS]>);
+pub(crate) struct Latency(Arc<Counts>);
+
+struct Counts {
+    buckets: [AtomicU64; BUCKETS],
+    requests: [AtomicU64; REQUESTS.len()],
+}
+
+/// What became of requests, in the order of [`Ended`].
+pub(super) const REQUESTS: [&str; 3] = ["served", "refused", "failed"];
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It goes ahead.
+    Served,
+    /// It does not, because of a limit or because it lacks something.
+    Refused,
+    /// It could not be decided about.
+    Failed,
+}
 
 /// A decision that has begun, if it is measured.
 #[must_use = "`ended` counts it"]
@@ -49,7 +69,10 @@ pub(crate) struct Begun(Option<Instant>);
 
 impl Latency {
     pub(crate) fn new() -> Self {
-        Self(Arc::new([const { AtomicU64::new(0) }; BUCKETS]))
+        Self(Arc::new(Counts {
+            buckets: [const { AtomicU64::new(0) }; BUCKETS],
+            requests: [const { AtomicU64::new(0) }; REQUESTS.len()],
+        }))
     }
 
     /// A decision begins.
@@ -65,7 +88,8 @@ impl Latency {
 
     /// The decision has been made.
     #[inline]
-    pub(crate) fn end(&self, begun: Begun) {
+    pub(crate) fn end(&self, begun: Begun, ended: Ended) {
+        self.0.requests[ended as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(begun) = begun.0 {
             self.record(begun.elapsed());
         }
@@ -73,11 +97,16 @@ impl Latency {
 
     fn record(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.0[bucket(micros)].fetch_add(1, Ordering::Relaxed);
+        self.0.buckets[bucket(micros)].fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn counts(&self) -> [u64; BUCKETS] {
-        std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
+        std::array::from_fn(|at| self.0.buckets[at].load(Ordering::Relaxed))
+    }
+
+    /// How many requests were served, refused and not decided about.
+    pub(super) fn requests(&self) -> [u64; REQUESTS.len()] {
+        std::array::from_fn(|at| self.0.requests[at].load(Ordering::Relaxed))
     }
 }
 

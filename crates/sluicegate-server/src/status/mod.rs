@@ -1,7 +1,7 @@
 //! What the dashboard and `sluicegate top` show: rates, refused keys, latency, the store, the policies in force.
 //!
 //! [`Status`] is the document of `GET /v1/status` on the admin port. Requests pay for it with one sampled measurement
-//! of time: everything else is read from counters that exist for metrics, once a second.
+//! of time and one addition: everything else is read from counters that exist for metrics, once a second.
 
 mod board;
 mod capacity;
@@ -18,8 +18,8 @@ pub use self::capacity::{Capacity, Client, Member, Resource};
 pub use self::document::{
     FailedCalls, Keys, PendingStatus, PolicyStatus, Rate, Refused, RefusedBy, Status,
 };
-pub(crate) use self::latency::Latency;
 pub use self::latency::LatencyStatus;
+pub(crate) use self::latency::{Ended, Latency};
 pub(crate) use self::leased::leased;
 pub(crate) use self::store::Source;
 pub use self::store::StoreStatus;

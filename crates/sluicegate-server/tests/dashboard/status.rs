@@ -13,6 +13,10 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 const RULES: &str = "[[rules]]\nname = \"shown\"\nkey = \"ip\"\nlimits = [\"2/minute\"]\n";
 
+/// Every request is charged to both, and counted once.
+const TWICE: &str = "[[rules]]\nname = \"shown\"\nkey = \"ip\"\nlimits = [\"2/minute\"]\n\
+    [[rules]]\nname = \"all\"\nkey = \"global\"\nwhen = { path = \"/\" }\nlimits = [\"1000/minute\"]\n";
+
 pub(crate) async fn status(address: &str) -> Status {
     let request =
         format!("GET /v1/status HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -25,7 +29,7 @@ pub(crate) async fn status(address: &str) -> Status {
 async fn decisions_refused_keys_and_changed_files_are_shown() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("rules.toml");
-    std::fs::write(&file, RULES).expect("a file");
+    std::fs::write(&file, TWICE).expect("a file");
     // The only test of this program that installs the recorder, which is one for each process.
     let metrics = Metrics::install().expect("no recorder");
     let policies = Policies::new().rules(&file).unwrap_or_else(|error| panic!("{error}"));
@@ -66,13 +70,20 @@ async fn decisions_refused_keys_and_changed_files_are_shown() {
     let policy = shown.policies.iter().find(|policy| policy.policy == "shown");
     let policy = policy.expect("the policy");
     assert_eq!((policy.verdicts["admitted"].total, policy.verdicts["refused"].total), (3, 1));
+    assert_eq!((shown.requests["served"].total, shown.requests["refused"].total), (3, 1));
+    assert_eq!(shown.requests["failed"].total, 0);
+    let all = shown.policies.iter().find(|policy| policy.policy == "all").expect("the policy");
+    assert_eq!(all.verdicts["admitted"].total, 3);
+    assert_eq!(policy.limits, ["2/minute named \"shown\" carried"]);
+    assert!(policy.rule.starts_with("by ") && !policy.rule.contains("where"), "{}", policy.rule);
+    assert!(all.rule.contains("where") && all.rule.contains('/'), "{}", all.rule);
     assert!(shown.counting);
-    assert_eq!((shown.store.kind.as_str(), shown.store.keys), ("memory", Some(2)));
+    assert_eq!((shown.store.kind.as_str(), shown.store.keys), ("memory", Some(3)));
     assert_eq!((shown.keys, shown.refused[0].keys.len()), (Keys::Digests, 1));
     assert_eq!(shown.refused[0].keys[0].at_least, 1);
     let text = serde_json::to_string(&shown).expect("text");
     assert!(shown.refused[0].keys[0].who.starts_with('$') && !text.contains("192.0.2"), "{text}");
-    assert_eq!(shown.in_force, ["rules", "  2/minute named \"shown\" carried"]);
+    assert_eq!(shown.in_force[..2], ["rules", "  2/minute named \"shown\" carried"]);
     assert_eq!(shown.capacity.resources[0].clients[0].granted, 40.0);
     assert_eq!((shown.pending[0].changes.len(), shown.pending[0].problems.len()), (0, 0));
 }

@@ -82,6 +82,7 @@ function show(status) {
   const about = status.version + ", up " + span(status.uptime_seconds) + (status.stopping ? ", stopping" : "");
   id("version").textContent = about;
   tiles(status);
+  part("hours", status.minutes, () => hours(status.minutes));
   part("policies", status.policies, () => policies(status));
   part("refused", status.refused, () => refused(status));
   part("latency", [status.latency, status.failed_calls], () => [...latency(status.latency), ...failed(status.failed_calls)]);
@@ -101,9 +102,11 @@ function part(name, data, draw) {
 }
 
 function tiles(status) {
-  const sum = (of) => status.policies.reduce((all, policy) => all + of(policy), 0);
-  id("served").textContent = rate(sum(serving));
-  id("refusing").textContent = rate(sum(refusing));
+  // Each request once. Policies count it once for each limit.
+  const now = (what) => rate((status.requests[what] || { per_second: 0 }).per_second);
+  id("served").textContent = now("served");
+  id("refusing").textContent = now("refused");
+  id("failing").textContent = now("failed");
   id("p99").textContent = time(status.latency.p99_us);
   const store = id("store");
   store.textContent = status.store.kind + (status.store.breaker === "open" ? ": away" : "");
@@ -129,15 +132,17 @@ function policies(status) {
     const line = make("td");
     line.append(spark(policy));
     const totals = Object.entries(policy.verdicts).map(([name, rate]) => name + " " + count(rate.total)).join(", ");
-    return row(head(policy.policy), line, number(rate(serving(policy))),
+    const name = head(policy.policy);
+    for (const words of [...policy.limits, policy.rule]) if (words) name.append(make("div", words, "note"));
+    return row(name, line, number(rate(serving(policy))),
       number(rate(refusing(policy)), refusing(policy) > 0 ? "no" : ""), cell(totals, "wide note"));
   });
 }
 
 function refused(status) {
   const says = {
-    digests: "Keys are shown as digests. Start the server with --show-keys to see them.",
-    shown: "Keys may be addresses or credentials.",
+    digests: "Keys are shown as digests ($..), which tell keys apart and mean nothing elsewhere. Start the server with --show-keys to see keys; long ones stay digests (#..).",
+    shown: "Keys may be addresses or credentials. A key that begins with # was too long to be kept: this is its digest.",
     unknown: "This server does not note refused keys.",
   };
   id("keys").textContent = says[status.keys] || "";
@@ -214,19 +219,33 @@ function force(status) {
   return [...status.in_force, ...more].map((line) => make("li", line));
 }
 
-// Two lines over the last minute, as high as the busiest second.
+// Two lines, as high as the busiest second or minute.
 function spark(policy) {
+  return lines(policy.served, policy.refused, 60, "a second of the last minute");
+}
+
+// The last hours by the minute.
+function hours(minutes) {
+  const [served, refused, failed] = ["served", "refused", "failed"].map((what) => minutes[what] || []);
+  const stopped = refused.map((value, at) => value + failed[at]);
+  if (!served.length) return [make("p", "Nothing yet: the first minute is not over.", "none")];
+  const sum = (values) => count(values.reduce((all, value) => all + value, 0));
+  const text = "In the last " + count(served.length) + " min: served " + sum(served) + ", refused " + sum(refused) + ", failed " + sum(failed) + ".";
+  return [lines(served, stopped, 180, "a minute of the last three hours"), make("p", text, "note")];
+}
+
+function lines(served, refused, width, unit) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "spark");
-  svg.setAttribute("viewBox", "0 0 60 24");
+  svg.setAttribute("viewBox", "0 0 " + width + " 24");
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("role", "img");
-  const high = Math.max(1, ...policy.served, ...policy.refused);
-  svg.setAttribute("aria-label", "at most " + count(high) + " in a second of the last minute");
-  for (const [values, kind] of [[policy.served, "yes"], [policy.refused, "no"]]) {
+  const high = Math.max(1, ...served, ...refused);
+  svg.setAttribute("aria-label", "at most " + count(high) + " in " + unit);
+  for (const [values, kind] of [[served, "yes"], [refused, "no"]]) {
     const line = document.createElementNS(SVG, "polyline");
     line.setAttribute("class", kind);
-    const from = 60 - values.length;
+    const from = width - values.length;
     line.setAttribute("points", values.map((value, at) => from + at + "," + (23 - (22 * value) / high).toFixed(2)).join(" "));
     svg.append(line);
   }

@@ -13,6 +13,7 @@ use super::tickets::Tickets;
 use crate::charge::charge;
 use crate::reserved::Reserved;
 use crate::service::Service;
+use crate::status::Ended;
 use crate::undecided::Undecided;
 
 /// What the calls share.
@@ -39,7 +40,12 @@ impl Context {
         }
         let begun = self.service.board().latency().begin();
         let taken = self.service.take(&owed, self.service.deadline()).await;
-        self.service.board().latency().end(begun);
+        let ended = match &taken {
+            Ok(decision) if decision.is_admitted() => Ended::Served,
+            Ok(_) => Ended::Refused,
+            Err(_) => Ended::Failed,
+        };
+        self.service.board().latency().end(begun, ended);
         match taken {
             Err(undecided) => self.undecided(&undecided),
             Ok(decision) => self.taken(owed, decision, reserve),
