@@ -239,12 +239,14 @@ mod tests {
             ("x-7", "1"),
         ];
         for (kept, expected) in [
-            (false, &["x-api-key", "x-7"][..]),
-            (true, &["x_api_key", "x.api.key", "x-api-key", "x-7"]),
+            (false, &["x-7", "x-api-key"][..]),
+            (true, &["x-7", "x-api-key", "x.api.key", "x_api_key"]),
         ] {
             let mut headers = headers(&fields);
             strip_odd(&mut headers, kept, |name| name == "x-client-ip");
-            assert_eq!(names(&headers), expected);
+            let mut names = names(&headers);
+            names.sort_unstable();
+            assert_eq!(names, expected);
         }
     }
 

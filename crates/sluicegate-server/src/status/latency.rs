@@ -195,7 +195,7 @@ mod tests {
     fn one_decision_in_64_is_measured() {
         std::thread::spawn(|| {
             let latency = Latency::new();
-            (0..640).for_each(|_| latency.end(latency.begin()));
+            (0..640).for_each(|_| latency.end(latency.begin(), Ended::Served));
             assert_eq!(latency.counts().iter().sum::<u64>(), 10);
         })
         .join()
