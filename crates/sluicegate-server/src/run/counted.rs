@@ -1,6 +1,6 @@
 //! Notes the answers to calls that fail before a decision, whoever gives them.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -29,7 +29,7 @@ impl Counted {
 
 impl Service<Request<Incoming>> for Counted {
     type Response = Response<Answered>;
-    type Error = Infallible;
+    type Error = io::Error;
     type Future = Counting;
 
     fn call(&self, request: Request<Incoming>) -> Counting {
@@ -48,10 +48,10 @@ pub(super) struct Counting {
 }
 
 impl Future for Counting {
-    type Output = Result<Response<Answered>, Infallible>;
+    type Output = io::Result<Response<Answered>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ok(answer) = ready!(self.answering.as_mut().poll(cx));
+        let answer = ready!(self.answering.as_mut().poll(cx))?;
         note(&self.service, &answer, self.is_question);
         Poll::Ready(Ok(answer))
     }
