@@ -3,10 +3,6 @@ use sluicegate_core::cost::llm::{TokenUsage, Usage};
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::store::{BoxStore, Store};
 
-/// One request may be settled to at most this many times what was reserved, or what the limit holds: a wrong number must
-/// not lock a key for years.
-const MOST: u64 = 10;
-
 /// A request that was admitted, and whose cost is not known yet.
 pub(crate) struct Reserved {
     store: BoxStore,
@@ -19,12 +15,10 @@ impl Reserved {
         Self { store: store.clone(), charge, decision }
     }
 
-    /// Changes the charge into what the request cost, and gives places back.
+    /// Changes the charge into what the request cost, within the bound of each rule, and gives places back.
     pub(crate) fn settle(self, spent: u64) {
-        settle(&self.store, &self.charge, &self.decision, |debit| match is_held(debit) {
-            true => 0,
-            false => spent.min(debit.cost.max(debit.limit.capacity()).saturating_mul(MOST)),
-        });
+        let used = Used::Spent(spent);
+        settle(&self.store, &self.charge, &self.decision, |debit| debit.spent(&used));
     }
 
     /// Settles by the tokens that the request used: each limit as its rule says.
@@ -32,9 +26,8 @@ impl Reserved {
         let usage = TokenUsage::new();
         usage.report(used);
         usage.finish();
-        settle(&self.store, &self.charge, &self.decision, |debit| {
-            debit.spent(&Used(usage.clone()))
-        });
+        let used = Used::Tokens(usage);
+        settle(&self.store, &self.charge, &self.decision, |debit| debit.spent(&used));
     }
 
     /// Keeps the charge as it is, and gives places back.
@@ -43,8 +36,11 @@ impl Reserved {
     }
 }
 
-/// A response of which only the tokens are known.
-struct Used(TokenUsage);
+/// A response of which only what it cost is known.
+enum Used {
+    Spent(u64),
+    Tokens(TokenUsage),
+}
 
 impl Reply for Used {
     fn status(&self) -> u16 {
@@ -63,8 +59,18 @@ impl Reply for Used {
         false
     }
 
+    fn spent(&self) -> Option<u64> {
+        match self {
+            Self::Spent(spent) => Some(*spent),
+            Self::Tokens(_) => None,
+        }
+    }
+
     fn usage(&self) -> Option<TokenUsage> {
-        Some(self.0.clone())
+        match self {
+            Self::Spent(_) => None,
+            Self::Tokens(usage) => Some(usage.clone()),
+        }
     }
 }
 

@@ -26,6 +26,12 @@ pub trait Reply {
         false
     }
 
+    /// What the request has cost, if somebody who knows it says so. It stands instead of what a rule reads of the response, within
+    /// the bound of the rule.
+    fn spent(&self) -> Option<u64> {
+        None
+    }
+
     /// The tokens that are reported while the answer is streamed: the [`TokenUsage`] in the response's extensions.
     fn usage(&self) -> Option<TokenUsage> {
         None
@@ -69,7 +75,9 @@ impl Account {
         due: Due,
         spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self::counting(due, due == Due::Usage, spent)
+        Self::counting(due, due == Due::Usage, move |reply, charged| {
+            reply.spent().unwrap_or_else(|| spent(reply, charged))
+        })
     }
 
     fn counting(
@@ -139,7 +147,9 @@ impl Account {
         let counts_tokens = [&first, &second].into_iter().flatten().any(Self::counts_tokens);
         Some(Self::counting(due, counts_tokens, move |reply, _| {
             let first = Self::spent(first.as_ref(), reply, charged_first);
-            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second))
+            let second = Self::spent(second.as_ref(), reply, charged_second);
+            // What is said of the request is said once for both.
+            first.saturating_add(second).min(reply.spent().unwrap_or(u64::MAX))
         }))
     }
 }

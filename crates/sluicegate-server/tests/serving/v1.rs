@@ -110,6 +110,26 @@ async fn a_reservation_holds_its_place_until_it_is_settled_by_what_it_cost() {
 }
 
 #[tokio::test]
+async fn a_reservation_is_settled_within_the_bound_of_its_rule() {
+    for settle in ["\"response\"", "{ header = \"x-used\" }", "{ tokens = \"all\" }"] {
+        let server = start_rules(&format!(
+            "[[rules]]\nname = \"api\"\nkey = \"global\"\nlimits = [\"1000/day\"]\ncost = 10\n\
+             settle = {settle}\nsettle_at_most = 50\n"
+        ))
+        .await;
+        let mut left = Vec::new();
+        for spent in [900, 50, 7, 0] {
+            let (_, taken) = ask(&server, "take", json!({ "reserve": true })).await;
+            let settled = json!({ "ticket": taken["ticket"], "spent": spent });
+            assert_eq!(ask(&server, "settle", settled).await.0, 200);
+            let (_, peeked) = ask(&server, "peek", json!({})).await;
+            left.push(peeked["limits"][0]["remaining"].as_u64().expect("a number"));
+        }
+        assert_eq!(left, [950, 900, 893, 893], "{settle}");
+    }
+}
+
+#[tokio::test]
 async fn requests_and_tokens_are_reserved_and_settled_each_in_their_own_unit() {
     let server = start_rules(
         "[[rules]]\nname = \"requests\"\nkey = { claim = \"customer\" }\nlimits = [\"10/minute\"]\n\

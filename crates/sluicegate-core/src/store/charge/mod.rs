@@ -291,7 +291,10 @@ impl Debit {
     pub fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {
             _ if self.limit.is_held() || reply.is_refusal() => 0,
-            account => Account::spent(account.as_ref(), reply, self.cost),
+            account => match (account, reply.spent()) {
+                (None, Some(spent)) => spent,
+                (account, _) => Account::spent(account.as_ref(), reply, self.cost),
+            },
         }
     }
 }
