@@ -15,6 +15,10 @@ impl Limit {
     /// A token bucket: `count` tokens a second, at most `count` at once unless a
     /// [`burst`](Self::burst) says otherwise. `per_second(50)` means fifty per second.
     ///
+    /// A client that finds the bucket full may send the burst and what is refilled meanwhile: up to
+    /// `burst + count - 1` requests within one second. [`sliding_log`](Self::sliding_log) admits no more than `count`
+    /// in any second.
+    ///
     /// # Panics
     ///
     /// If [`try_per`](Self::try_per) returns an error.
@@ -23,7 +27,8 @@ impl Limit {
         Self::per(count, SECOND)
     }
 
-    /// A token bucket: `count` tokens a minute.
+    /// A token bucket: `count` tokens a minute, at most `count` at once unless a [`burst`](Self::burst) says otherwise.
+    /// Up to `burst + count - 1` requests pass within one minute; see [`per_second`](Self::per_second).
     ///
     /// # Panics
     ///
@@ -33,7 +38,8 @@ impl Limit {
         Self::per(count, MINUTE)
     }
 
-    /// A token bucket: `count` tokens an hour.
+    /// A token bucket: `count` tokens an hour, at most `count` at once unless a [`burst`](Self::burst) says otherwise.
+    /// Up to `burst + count - 1` requests pass within one hour; see [`per_second`](Self::per_second).
     ///
     /// # Panics
     ///
@@ -43,7 +49,8 @@ impl Limit {
         Self::per(count, HOUR)
     }
 
-    /// A token bucket: `count` tokens a day of 24 hours.
+    /// A token bucket: `count` tokens a day of 24 hours, at most `count` at once unless a [`burst`](Self::burst) says
+    /// otherwise. Up to `burst + count - 1` requests pass within one day; see [`per_second`](Self::per_second).
     ///
     /// # Panics
     ///
