@@ -83,8 +83,10 @@ impl Stack {
     }
 }
 
+type WithReadBody = fn(Request<ReadBody<ClientError>>) -> Request<RequestBody>;
+
 /// The service for requests whose bodies were read.
-fn read<I>(service: I) -> MapRequest<I, fn(Request<ReadBody<ClientError>>) -> Request<RequestBody>>
+fn read<I>(service: I) -> MapRequest<I, WithReadBody>
 where
     I: Service<Request<RequestBody>>,
 {

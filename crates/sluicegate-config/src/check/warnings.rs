@@ -137,7 +137,7 @@ impl Warnings<'_> {
             for (i, pattern) in said.iter().flat_map(Texts::as_slice).enumerate() {
                 let path = match said {
                     Some(Texts::Any(_)) => path.index(i),
-                    _ => path.clone(),
+                    _ => path,
                 };
                 self.of_pattern(pattern, &path);
             }

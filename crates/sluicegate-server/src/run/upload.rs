@@ -121,12 +121,13 @@ impl Rest {
     /// Writes `Connection: close` into the head of an answer if the connection ends after it, because the body is not read
     /// to its end. A short body that has come is read first.
     pub async fn settle(self, answer: &mut HeaderMap) {
-        if !self.is_read().await {
+        if !self.read().await {
             close(answer);
         }
     }
 
-    async fn is_read(self) -> bool {
+    /// Returns whether the body has been read to its end.
+    async fn read(self) -> bool {
         let Some(state) = &self.state else { return true };
         let before = mem::replace(&mut *lock(state), State::Unclear);
         match before {

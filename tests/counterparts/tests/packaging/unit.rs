@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use sluicegate_counterparts::{find, root};
+use sluicegate_counterparts::{find, root, sluicegate};
 
-use crate::program::{assert_serves_as, read, served, sluicegate};
+use crate::program::{assert_serves_as, read, served};
 
 const FILE: &str = "packaging/systemd/sluicegate.service";
 

@@ -15,6 +15,7 @@ pub(super) struct Unpack {
     unread: u64,
 }
 
+#[expect(clippy::large_enum_variant, reason = "most bodies are plain, and need no allocation")]
 enum Packed {
     /// Not enough bytes are there to know.
     Start(Option<u8>),
@@ -30,7 +31,7 @@ struct Unpacked {
     left: usize,
 }
 
-/// A request may be unpacked to so many bytes, two million tokens, which takes some hundredths of a second.
+/// The most bytes to which a request is unpacked: two million tokens.
 const MOST: usize = 8 * 1024 * 1024;
 
 /// Deflate packs at most so many bytes into one.
