@@ -92,6 +92,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
+mod boxed;
 mod extract;
 mod future;
 mod headers;
@@ -136,6 +137,7 @@ pub mod response {
 
 /// Services and futures that the middleware makes.
 pub mod service {
+    pub use crate::boxed::{BoxRateLimit, BoxRule};
     pub use crate::future::ResponseFuture;
     pub use crate::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
     pub use crate::llm::{

@@ -11,9 +11,10 @@ use sluicegate_core::adapter::{Enforcer, Known, Refusal};
 use sluicegate_core::observe::Counts;
 use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
-use sluicegate_core::store::Store;
+use sluicegate_core::store::{BoxStore, Store};
 
 use crate::body::Body;
+use crate::boxed::{BoxRateLimit, BoxRule};
 use crate::limited::Limited;
 use crate::rate_limit::RateLimitService;
 use crate::respond::{Respond, in_dialect};
@@ -66,6 +67,11 @@ use crate::view::RequestView;
 ///   them a [`store`](Self::store) of their own.
 /// - A store given to [`store`](Self::store) is used as it is: make it outside of the closure, and
 ///   clone it into it.
+///
+/// # Naming the type
+///
+/// A rule has a long type. [`boxed`](Self::boxed) makes a [`BoxRateLimit`](crate::service::BoxRateLimit), which a struct
+/// can hold and a function can return.
 #[must_use]
 #[derive(Clone)]
 pub struct RateLimit<R, S = Memory> {
@@ -111,6 +117,21 @@ impl<R: KnownLimits, S> RateLimit<R, S> {
         let enforcer = enforcer.with_store(store, &self.rule);
         let limited = Limited { enforcer, respond, policies, _tally, _memory: None };
         RateLimit { rule: self.rule, limited }
+    }
+}
+
+impl<R, S> RateLimit<R, S>
+where
+    R: for<'a> Rule<RequestView<'a>> + Send + Sync + 'static,
+    S: Store<Future: Send + 'static> + Send + Sync + 'static,
+{
+    /// The same middleware, with a type that does not depend on its rule and store: see
+    /// [`BoxRateLimit`](crate::service::BoxRateLimit).
+    pub fn boxed(self) -> BoxRateLimit {
+        let Limited { enforcer, respond, policies, _tally, _memory } = self.limited;
+        let enforcer = enforcer.map_store(BoxStore::new);
+        let limited = Limited { enforcer, respond, policies, _tally, _memory };
+        RateLimit { rule: BoxRule::new(self.rule), limited }
     }
 }
 

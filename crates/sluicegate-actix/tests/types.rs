@@ -6,7 +6,7 @@ use actix_web::test::TestRequest;
 use actix_web::{Error, HttpResponse, web};
 use sluicegate_actix::response::Body;
 use sluicegate_actix::rule::By;
-use sluicegate_actix::service::{RateLimitService, ResponseFuture};
+use sluicegate_actix::service::{BoxRateLimit, RateLimitService, ResponseFuture};
 use sluicegate_actix::{Global, Header, Ip, Limit, Memory, RateLimit};
 
 type Key = (Header, Ip);
@@ -74,4 +74,24 @@ fn a_value_made_outside_of_the_closure_can_go_to_every_worker() {
         .respond_with(|_, _| HttpResponse::TooManyRequests().finish());
     assert_send(&limit);
     assert_send(&move || actix_web::App::new().wrap(limit.clone()));
+}
+
+/// Two kinds of rule in one struct, and each of its apps counts together with the others.
+#[actix_web::test]
+async fn a_boxed_limit_is_one_type_for_every_rule_and_limits_alike() {
+    struct Limits([BoxRateLimit; 2]);
+
+    let limit = Limit::per_minute(1);
+    let by_header = RateLimit::new(limit.by(Header("x-client"))).boxed();
+    let limits = Limits([RateLimit::new(limit.by(Global)).boxed(), by_header]);
+    for limit in limits.0 {
+        let mut statuses = Vec::new();
+        for _ in 0..2 {
+            let service = limit.clone().new_transform(Inner).await.unwrap();
+            let request = TestRequest::default().insert_header(("x-client", "alice"));
+            let response = service.call(request.to_srv_request()).await.unwrap();
+            statuses.push(response.status().as_u16());
+        }
+        assert_eq!(statuses, [200, 429]);
+    }
 }

@@ -19,6 +19,9 @@ use crate::framework::Axum;
 /// # let _ = app;
 /// ```
 ///
+/// The rule and its key make the type long. [`boxed`](Self::boxed) makes a
+/// [`BoxRateLimitLayer`](crate::service::BoxRateLimitLayer), which a struct can hold and a function can return.
+///
 /// Clones share one store with each other and with all services that they wrap.
 #[must_use]
 #[derive(Clone)]

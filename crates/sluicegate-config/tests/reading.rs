@@ -56,6 +56,21 @@ fn toml(rest: &str) -> String {
 const LIMITS: &str = "limits = [\"5/second\"]\n";
 
 #[test]
+fn what_newcomers_write_is_answered_with_what_to_write() {
+    let limits = "limits = [\"5/second\"]";
+    assert_eq!(
+        told(read_toml(&format!("[rules]\nname = \"a\"\nkey = \"ip\"\n{limits}"))),
+        "1:1: rules: found a table, expected a list: in TOML, each rule begins with `[[rules]]`"
+    );
+    assert_eq!(
+        told(read_toml(&format!("[[rules]]\nname = \"a\"\nkey = \"api-key\"\n{limits}"))),
+        "3:7: rules[0].key: `api-key` is not known here, expected `ip`, `route`, `method`, `path`, `host`, \
+         `global`, `country`, `region`, `{ header = \"..\" }`, `{ cookie = \"..\" }`, `{ query = \"..\" }` or \
+         `{ claim = \"..\" }`"
+    );
+}
+
+#[test]
 fn problems_in_toml_are_told_with_their_place() {
     for (rest, problem) in [
         (

@@ -49,8 +49,21 @@ pub enum Key {
     All(#[cfg_attr(feature = "schema", schemars(length(min = 1, max = 4)))] Vec<Self>),
 }
 
-/// Keys that are written as a name alone.
-const NAMES: &[&str] = &["ip", "route", "method", "path", "host", "global", "country", "region"];
+/// Keys that are written as a name alone, and how to write those that have a name or a value.
+const NAMES: &[&str] = &[
+    "ip",
+    "route",
+    "method",
+    "path",
+    "host",
+    "global",
+    "country",
+    "region",
+    "{ header = \"..\" }",
+    "{ cookie = \"..\" }",
+    "{ query = \"..\" }",
+    "{ claim = \"..\" }",
+];
 
 const ONE: &str = "a key has one source: put several keys that form one key in a list `[..]`";
 

@@ -199,7 +199,11 @@ impl Mended {
             }
         });
         let path = with_path(&DocumentPath::Root, &[at, way].concat(), |path| path.to_string());
-        self.problems.push(Diagnostic::new(path, explain::sentence(message)).at(Some(problem)));
+        let mut sentence = explain::sentence(message);
+        if path == "rules" && sentence.starts_with("found a table") {
+            sentence += ": in TOML, each rule begins with `[[rules]]`";
+        }
+        self.problems.push(Diagnostic::new(path, sentence).at(Some(problem)));
     }
 
     /// Adds the errors of meaning, except those that depend on a replaced value.

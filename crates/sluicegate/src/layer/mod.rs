@@ -30,6 +30,9 @@ use crate::view::Plain;
 /// # let _ = layer;
 /// ```
 ///
+/// The rule and its key make the type long. [`boxed`](Self::boxed) makes a
+/// [`BoxRateLimitLayer`](crate::service::BoxRateLimitLayer), which a struct can hold and a function can return.
+///
 /// Clones share one store with each other and with all services that they wrap. The inner service has to be `Clone`
 /// (axum's are; put a `tower::buffer::Buffer` around one that is not), because a waiting request takes along the
 /// service that was made ready for it.
