@@ -16,10 +16,10 @@ use crate::source::{Diagnostic, MOST, PolicyError};
 /// `told` are the errors found so far.
 pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document, PolicyError> {
     // Most documents have no errors. Looking for them part by part would read each part twice.
-    if told.is_empty()
-        && let Ok(document) = <Document as Deserialize<'_>>::deserialize(&root)
-    {
-        return Ok(Document { source: SourceMap::of(root), ..document });
+    if told.is_empty() {
+        if let Ok(document) = <Document as Deserialize<'_>>::deserialize(&root) {
+            return Ok(Document { source: SourceMap::of(root), ..document });
+        }
     }
     let mut mended = Mended::new(told);
     let read = mended.document(&mut root);
