@@ -56,7 +56,8 @@ cost = { header = \"x\", most = -1 }
         "11:9: customers.other: found the integer `7`, expected a text",
         "12:1: rules[0]: `name` is missing",
         "13:7: rules[0].key: `ipp` is not known here; did you mean `ip`? expected `ip`, `route`, `method`, \
-         `path`, `host`, `global`, `country` or `region`",
+         `path`, `host`, `global`, `country`, `region`, `{ header = \"..\" }`, `{ cookie = \"..\" }`, \
+         `{ query = \"..\" }` or `{ claim = \"..\" }`",
         "14:11: rules[0].limits[0]: found the integer `5`, expected a limit such as \"100/minute burst 20\" or \
          { rate = \"100/minute\", burst = 20 }",
         "14:35: rules[0].limits[1].brust: `brust` is not known here; did you mean `burst`? expected `rate`, \

@@ -178,7 +178,8 @@ fn problems_in_json_are_told_with_their_place() {
         (
             "{\"rules\": [{\"name\": \"a\",\n \"key\": \"ipp\", \"limits\": [\"5/s\"]}]}",
             "2:9: rules[0].key: `ipp` is not known here; did you mean `ip`? expected `ip`, `route`, \
-             `method`, `path`, `host`, `global`, `country` or `region`",
+             `method`, `path`, `host`, `global`, `country`, `region`, `{ header = \"..\" }`, \
+             `{ cookie = \"..\" }`, `{ query = \"..\" }` or `{ claim = \"..\" }`",
         ),
         (
             "{\"rules\": [\n {\"name\": \"a\", \"limits\": [\"5/s\"]}]}",

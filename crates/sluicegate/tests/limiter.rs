@@ -264,8 +264,12 @@ fn what_is_set_beyond_a_window_or_a_log_refuses_until_it_is_over() {
 
     let (log, clock) = limiter(Limit::sliding_log(10, SECOND));
     log.set_spent("alice", 20).now().unwrap();
+    // Ten are counted for one second, and the ten beyond the limit for the next.
+    let refused = log.take("alice").now().unwrap();
+    assert_eq!(refused.retry_after(), Some(2 * SECOND));
+    clock.advance(2 * SECOND - Duration::from_micros(1));
     assert!(!log.take("alice").now().unwrap().is_admitted());
-    clock.advance(SECOND);
+    clock.advance(Duration::from_micros(1));
     assert!(log.take("alice").now().unwrap().is_admitted());
 }
 

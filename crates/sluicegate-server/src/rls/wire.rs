@@ -216,16 +216,13 @@ mod tests {
         match (&theirs, &ours) {
             (Ok(theirs), Ok(ours)) => assert_eq!(*ours, of(theirs), "{bytes:?}"),
             (Err(_), Err(_)) => {}
-            (Err(error), Ok(ours)) => assert!(!is_utf_8(ours), "{bytes:?}: {error}"),
+            // prost refuses bytes that are no text, also in a field that comes again later.
+            (Err(error), Ok(_)) => {
+                assert!(error.to_string().contains("UTF-8"), "{bytes:?}: {error}")
+            }
             _ => panic!("{bytes:?}: prost reads {theirs:?}, and this {ours:?}"),
         }
         theirs.is_ok()
-    }
-
-    fn is_utf_8(message: &Message<'_>) -> bool {
-        let entries = message.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
-        let texts = entries.flat_map(|(key, value)| [*key, *value]);
-        texts.chain([message.domain]).all(|text| str::from_utf8(text).is_ok())
     }
 
     #[test]
