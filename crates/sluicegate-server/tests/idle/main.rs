@@ -97,5 +97,7 @@ async fn a_connection_that_has_said_nothing_costs_little_and_gives_it_back() {
         }
     }
     let after = memory();
-    assert!(after < before + NOISE, "{before}, then {after}");
+    // The allocator may keep pieces. State that stays with each connection would be ten times as much.
+    let kept = 9 * count * MOST / 10 / 10 + NOISE;
+    assert!(after < before + kept, "{before}, then {after}");
 }
