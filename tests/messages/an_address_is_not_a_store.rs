@@ -1,4 +1,4 @@
-//! error[E0277]: `&str` is not a store
+//! error[E0277]: `str` is not a store
 //! = note: a store is `Memory::new()`, `sluicegate_redis::Redis::connect("redis://..")?` or `Fallback(first, second)`
 
 use axum::Router;

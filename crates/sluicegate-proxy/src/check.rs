@@ -15,9 +15,6 @@ pub(crate) type Bad = (StatusCode, &'static str);
 /// How often a request may have passed a proxy of this kind.
 const MOST_HOPS: usize = 10;
 
-/// The name of this proxy in `Via`.
-pub(crate) const NAME: &str = "sluicegate";
-
 /// How many fields the proxy itself may add to a request: `Host`, `Transfer-Encoding`, `Via`, `X-Forwarded-For`, `-Proto`
 /// and `-Host`.
 const ADDED: usize = 6;
@@ -182,7 +179,7 @@ fn join_cookies(headers: &mut HeaderMap) {
 fn passed(headers: &HeaderMap) -> usize {
     let lines = headers.get_all(VIA).iter().filter_map(|line| line.to_str().ok());
     let hops = lines.flat_map(|line| line.split(','));
-    hops.filter(|hop| hop.split_whitespace().nth(1) == Some(NAME)).count()
+    hops.filter(|hop| hop.split_whitespace().nth(1) == Some(forwarded::NAME)).count()
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderName, VIA};
 use http::{HeaderMap, HeaderValue, Version};
 
-use crate::check::NAME;
+/// The name of this proxy in `Via`.
+pub(crate) const NAME: &str = "sluicegate";
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

@@ -57,6 +57,10 @@ fn no_reconnect() {
         load.until_answered(300);
         server.kill();
         load.until_failed(5_000);
+        // The cut itself is one failure. The attempts to connect again are more.
+        until("the breaker to open", || {
+            (store.counts().breaker == BreakerState::Open).then_some(())
+        });
         server.restart();
     }
     load.until_answered(300);

@@ -218,7 +218,7 @@ mod tests {
             (Err(_), Err(_)) => {}
             // prost refuses bytes that are no text, also in a field that comes again later.
             (Err(error), Ok(_)) => {
-                assert!(error.to_string().contains("UTF-8"), "{bytes:?}: {error}")
+                assert!(error.to_string().contains("UTF-8"), "{bytes:?}: {error}");
             }
             _ => panic!("{bytes:?}: prost reads {theirs:?}, and this {ours:?}"),
         }

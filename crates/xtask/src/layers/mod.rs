@@ -24,7 +24,7 @@ const CORE: [(&str, &[&str]); 12] = [
     ("limit", &["inline_vec"]),
     ("clock", &["limit"]),
     ("key", &["unheard"]),
-    ("condition", &["clock", "key"]),
+    ("condition", &["clock", "key", "unheard"]),
     ("cost", &["key"]),
     ("http", &["limit"]),
     ("store", &["clock", "cost", "inline_vec", "key", "limit"]),
