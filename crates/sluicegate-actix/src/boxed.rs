@@ -5,38 +5,8 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::key::Missing;
 use sluicegate_core::rule::{KnownLimits, Rule};
-use sluicegate_core::store::BoxStore;
 
-use crate::middleware::RateLimit;
 use crate::view::RequestView;
-
-/// A [`RateLimit`] whose type does not depend on its rule and store.
-///
-/// Such a middleware can be stored in a struct, returned from a function and chosen at run time.
-/// [`RateLimit::boxed`] makes one.
-///
-/// ```
-/// use actix_web::App;
-/// use sluicegate_actix::service::BoxRateLimit;
-/// use sluicegate_actix::{Global, Ip, Limit, RateLimit};
-///
-/// struct Limits {
-///     api: BoxRateLimit,
-/// }
-///
-/// fn limits(by_client: bool) -> Limits {
-///     let limit = Limit::per_minute(100);
-///     let api = match by_client {
-///         true => RateLimit::new(limit.by(Ip::peer())).boxed(),
-///         false => RateLimit::new(limit.by(Global)).boxed(),
-///     };
-///     Limits { api }
-/// }
-///
-/// let app = App::new().wrap(limits(true).api);
-/// # let _ = app;
-/// ```
-pub type BoxRateLimit = RateLimit<BoxRule, BoxStore>;
 
 /// A rule of any type, for requests to actix-web.
 #[derive(Clone)]

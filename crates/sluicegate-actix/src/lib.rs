@@ -137,11 +137,39 @@ pub mod response {
 
 /// Services and futures that the middleware makes.
 pub mod service {
-    pub use crate::boxed::{BoxRateLimit, BoxRule};
+    pub use crate::boxed::BoxRule;
     pub use crate::future::ResponseFuture;
     pub use crate::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
     pub use crate::llm::{
         EstimateMiddleware, EstimateService, UsageFuture, UsageMiddleware, UsageService,
     };
     pub use crate::rate_limit::RateLimitService;
+
+    /// A [`RateLimit`](crate::RateLimit) whose type does not depend on its rule and store.
+    ///
+    /// Such a middleware can be stored in a struct, returned from a function and chosen at run time.
+    /// [`RateLimit::boxed`](crate::RateLimit::boxed) makes one.
+    ///
+    /// ```
+    /// use actix_web::App;
+    /// use sluicegate_actix::service::BoxRateLimit;
+    /// use sluicegate_actix::{Global, Ip, Limit, RateLimit};
+    ///
+    /// struct Limits {
+    ///     api: BoxRateLimit,
+    /// }
+    ///
+    /// fn limits(by_client: bool) -> Limits {
+    ///     let limit = Limit::per_minute(100);
+    ///     let api = match by_client {
+    ///         true => RateLimit::new(limit.by(Ip::peer())).boxed(),
+    ///         false => RateLimit::new(limit.by(Global)).boxed(),
+    ///     };
+    ///     Limits { api }
+    /// }
+    ///
+    /// let app = App::new().wrap(limits(true).api);
+    /// # let _ = app;
+    /// ```
+    pub type BoxRateLimit = crate::RateLimit<BoxRule, crate::store::BoxStore>;
 }

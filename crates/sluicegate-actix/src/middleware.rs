@@ -14,7 +14,7 @@ use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::{BoxStore, Store};
 
 use crate::body::Body;
-use crate::boxed::{BoxRateLimit, BoxRule};
+use crate::boxed::BoxRule;
 use crate::limited::Limited;
 use crate::rate_limit::RateLimitService;
 use crate::respond::{Respond, in_dialect};
@@ -127,7 +127,7 @@ where
 {
     /// The same middleware, with a type that does not depend on its rule and store: see
     /// [`BoxRateLimit`](crate::service::BoxRateLimit).
-    pub fn boxed(self) -> BoxRateLimit {
+    pub fn boxed(self) -> RateLimit<BoxRule, BoxStore> {
         let Limited { enforcer, respond, policies, _tally, _memory } = self.limited;
         let enforcer = enforcer.map_store(BoxStore::new);
         let limited = Limited { enforcer, respond, policies, _tally, _memory };
