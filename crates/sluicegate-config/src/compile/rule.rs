@@ -69,9 +69,7 @@ impl Rule {
     pub(super) fn may_apply<V: View>(&self, view: &V) -> bool {
         self.when.as_ref().is_none_or(|when| when.holds(view).unwrap_or(true))
     }
-}
 
-impl Rule {
     pub(super) fn add_to(&self, index: &mut Index) {
         condition::add_to(index, self.when.as_ref());
     }

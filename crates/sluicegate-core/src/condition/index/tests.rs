@@ -40,6 +40,17 @@ fn a_condition_is_found_by_any_of_its_targets_and_once() {
 }
 
 #[test]
+fn a_pattern_of_any_length_is_found() {
+    for length in [15, 16, 17, 3_900] {
+        let pattern = Path.matches(&"/a".repeat(length));
+        let index = index(&[(None, Some(pattern))]);
+        let found = |length| index.candidates(&request("x.org", &"/a".repeat(length))).count();
+        assert_eq!(found(length), 1, "{length}");
+        assert_eq!(found(14), 0, "{length}");
+    }
+}
+
+#[test]
 fn where_the_host_or_the_path_cannot_be_read_all_conditions_are_asked() {
     let index = index(&[
         (Some(Host.is("a.org")), None),

@@ -17,22 +17,26 @@ pub(in crate::condition) struct Tree {
     any: Option<Box<Self>>,
 }
 
+/// The most segments by which a pattern is found. It bounds how deep the tree is searched and dropped.
+const DEEPEST: usize = 16;
+
 impl Tree {
     pub(in crate::condition) fn add(&mut self, pattern: &PathMatches, number: u32) {
         let mut node = self;
-        for segment in &pattern.segments {
+        for segment in pattern.segments.iter().take(DEEPEST) {
             node = match segment {
                 Segment::Any => node.any.get_or_insert_default(),
                 Segment::Text(text) => node.texts.entry(text.as_slice().into()).or_default(),
             };
         }
-        let numbers = if pattern.rest { &mut node.rest } else { &mut node.ends };
+        let goes_on = pattern.rest || pattern.segments.len() > DEEPEST;
+        let numbers = if goes_on { &mut node.rest } else { &mut node.ends };
         numbers.push(number);
     }
 
     /// Adds the numbers of the patterns that match these segments to `found`, in no particular order.
     ///
-    /// The longest pattern bounds the depth of the recursion.
+    /// A pattern of more than [`DEEPEST`] segments is found by its first ones.
     pub(in crate::condition) fn find(&self, segments: &[&[u8]], found: &mut impl Extend<u32>) {
         step(1);
         found.extend(self.rest.iter().copied());
