@@ -1,6 +1,6 @@
 //! Reports about a file without running anything.
 
-#[path = "../../sluicegate-geoip/src/writer.rs"]
+#[path = "../../sluicegate-core/src/condition/geoip/writer.rs"]
 mod writer;
 
 use std::fs;

@@ -47,6 +47,7 @@
 //! - `tracing`: events for refusals, bans, missing keys and failures, and the span `rate_limit` around decisions that
 //!   take time. No event holds a key unless an adapter is told to show keys.
 //! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
+//! - `geoip`: keys and conditions by country and region, from a GeoIP database.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -56,6 +56,7 @@
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the `metrics` facade.
 //!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
 //! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
+//! - `geoip`: keys and conditions by country and region, from a GeoIP database.
 //!
 //! This crate re-exports `sluicegate-core`. A service depends on this crate alone, or on `sluicegate-axum` or
 //! `sluicegate-actix`.

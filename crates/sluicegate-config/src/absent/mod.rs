@@ -17,10 +17,10 @@ pub(crate) use self::geoip::{GeoDatabase, GeoIn, GeoKey};
 pub(crate) use self::hours::{Hours, Weekday};
 #[cfg(feature = "cpu")]
 pub(crate) use sluicegate_core::condition::Cpu;
+#[cfg(feature = "geoip")]
+pub(crate) use sluicegate_core::condition::{GeoDatabase, GeoIn, GeoKey};
 #[cfg(feature = "hours")]
 pub(crate) use sluicegate_core::condition::{Hours, Weekday};
-#[cfg(feature = "geoip")]
-pub(crate) use sluicegate_geoip::{GeoDatabase, GeoIn, GeoKey};
 
 /// Says that a file needs a feature that is off.
 #[cfg_attr(

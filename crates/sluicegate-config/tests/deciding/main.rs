@@ -1,7 +1,7 @@
 //! A document decides like the same rules in code.
 
 mod requests;
-#[path = "../../../sluicegate-geoip/src/writer.rs"]
+#[path = "../../../sluicegate-core/src/condition/geoip/writer.rs"]
 mod writer;
 
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use http::Request;
 use sluicegate::adapter::HttpView;
 use sluicegate_config::{Environment, Policies, read_toml};
 use sluicegate_core::adapter::Charge;
+use sluicegate_core::condition::GeoDatabase;
 use sluicegate_core::condition::{AnyOf, Either, HasCapacity, Hours, InFlight, Not, Weekday};
 use sluicegate_core::cost::{content_length, cost_from};
 use sluicegate_core::key::{Const, Cookie, Host, KeyBuf, Method, Missing, Optional, Path, Query};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::Rule;
 use sluicegate_core::{Claim, First, Global, Header, Ip, Limit, ManualClock, Route, Tiers, when};
-use sluicegate_geoip::GeoDatabase;
 
 use self::requests::{Dice, request};
 

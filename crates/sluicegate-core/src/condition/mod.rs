@@ -15,10 +15,14 @@
 //! # let _ = writes;
 //! ```
 
+#[cfg(feature = "geoip")]
+mod geoip;
 #[cfg(feature = "hours")]
 pub(crate) mod hours;
 pub(crate) mod load;
 
+#[cfg(feature = "geoip")]
+pub use self::geoip::{GeoDatabase, GeoError, GeoIn, GeoKey};
 #[cfg(feature = "hours")]
 pub use self::hours::{Hours, HoursError, Weekday};
 #[cfg(feature = "cpu")]

@@ -34,9 +34,9 @@ const CERTIFICATE: u8 = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyTag {
-    /// The country of the client's address, as written by `sluicegate-geoip`.
+    /// The country of the client's address, as written by `GeoKey`.
     Country,
-    /// The region of the client's address, as written by `sluicegate-geoip`.
+    /// The region of the client's address, as written by `GeoKey`.
     Region,
     /// The service of a gRPC call, as written by `sluicegate-tonic`.
     GrpcService,

@@ -2,13 +2,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use sluicegate_core::Ip;
-use sluicegate_core::condition::{Condition, Not};
-use sluicegate_core::key::{Const, KeyBuf};
+use crate::Ip;
+use crate::condition::{Condition, Not};
+use crate::key::testing::{Request, key, missing};
+use crate::key::{Const, KeyBuf};
 
-use crate::writer::{Value, Writer};
-use crate::{GeoDatabase, GeoKey};
-use sluicegate_tests::Request;
+use super::writer::{Value, Writer};
+use super::{GeoDatabase, GeoKey};
 
 fn countries() -> Writer {
     Writer::new("Test-Country")
@@ -73,7 +73,7 @@ fn without_peer() -> Request {
 }
 
 fn of(geo: &GeoKey, peer: &str) -> KeyBuf {
-    Request::from(peer).key(geo).unwrap()
+    key(geo, &Request::from(peer))
 }
 
 fn is_from(geo: &GeoDatabase, code: &str, peer: &str) -> bool {
@@ -122,7 +122,7 @@ fn country_and_region_and_constants_are_different_keys() {
     let (country, region) = (geo.country(Ip::peer()), geo.region(Ip::peer()));
     assert_ne!(of(&country, "10.0.0.1"), of(&region, "10.0.0.1"));
     assert_ne!(of(&country, "192.0.2.1"), of(&region, "192.0.2.1"));
-    let constant = Request::from("10.0.0.1").key(&Const("unknown")).unwrap();
+    let constant = key(&Const("unknown"), &Request::from("10.0.0.1"));
     assert_ne!(of(&country, "10.0.0.1"), constant);
 }
 
@@ -148,13 +148,13 @@ fn the_address_is_the_one_behind_trusted_proxies() {
     assert!(germany.holds(&request("10.0.0.1")).unwrap());
     assert!(!germany.holds(&request("198.51.100.1")).unwrap(), "from France, whatever it writes");
     let country = geo.country(behind);
-    assert_eq!(request("10.0.0.1").key(&country).unwrap(), of(&country, "192.0.2.1"));
+    assert_eq!(key(&country, &request("10.0.0.1")), of(&country, "192.0.2.1"));
 }
 
 #[test]
 fn without_an_address_the_server_is_told_what_to_add() {
     let country = GeoDatabase::from_bytes(countries().write()).unwrap().country(Ip::peer());
-    let missing = without_peer().key(&country).unwrap_err();
+    let missing = missing(&country, &without_peer());
     assert!(missing.is_server());
     assert_eq!(missing.hint(), "use the socket");
 }

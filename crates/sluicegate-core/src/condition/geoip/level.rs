@@ -1,7 +1,7 @@
-use sluicegate_core::adapter::KeyTag;
+use crate::adapter::KeyTag;
 
-use crate::code::Code;
-use crate::error::GeoError;
+use super::code::Code;
+use super::error::GeoError;
 
 /// The part of a record that a key reads.
 #[derive(Debug, Clone, Copy)]

@@ -11,17 +11,50 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::code::Code;
-use crate::error::GeoError;
-use crate::level::Level;
-use crate::records::Records;
+use super::code::Code;
+use super::error::GeoError;
+use super::level::Level;
+use super::records::Records;
 
-/// A GeoIP database of countries or cities in the MaxMind DB format.
+/// A GeoIP database of countries or cities in the MaxMind DB format: GeoLite2-Country, GeoLite2-City, DB-IP and others.
+///
+/// [`country`](Self::country) and [`region`](Self::region) turn the address of the client into a key, and [`GeoKey::is_in`]
+/// turns that key into a condition.
 ///
 /// The file is read into memory and checked once. Clones share the database. A request that is decided
 /// during a [reload](Self::reload) uses the old or the new contents, never a mixture.
 ///
-/// See the [crate](crate) for an example.
+/// [`GeoKey::is_in`]: crate::condition::GeoKey::is_in
+///
+/// ```
+/// use sluicegate::{Ip, Limit};
+/// use sluicegate::condition::{GeoDatabase, Not};
+///
+/// # mod writer {
+/// #     include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/condition/geoip/writer.rs"));
+/// # }
+/// # let database = writer::Writer::new("Test-Country").country("192.0.2.0/24", "DE").write();
+/// # let path = std::env::temp_dir().join(format!("sluicegate-{}.mmdb", std::process::id()));
+/// # std::fs::write(&path, database).unwrap();
+/// let geo = GeoDatabase::open(&path)?;
+/// # std::fs::remove_file(path).unwrap();
+///
+/// let rule = (
+///     // One budget of 10,000 requests per minute for each country.
+///     Limit::per_minute(10_000).by(geo.country(Ip::peer())),
+///     // A smaller limit for each client from anywhere else.
+///     Limit::per_minute(10)
+///         .by(Ip::peer())
+///         .when(Not(geo.country(Ip::peer()).is_in(["DE", "AT", "CH"])?)),
+/// );
+/// # let _ = rule;
+/// # Ok::<(), sluicegate::condition::GeoError>(())
+/// ```
+///
+/// With a policy file (`sluicegate-config`, feature `geoip`), the same keys and conditions are `"country"`, `"region"` and
+/// `when = { country = ["DE"] }`.
+///
+/// A GeoIP database is an informed guess: networks move between countries, and clients use proxies.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct GeoDatabase(Arc<Inner>);

@@ -1,4 +1,4 @@
-use crate::countries::is_country;
+use super::countries::is_country;
 
 /// The length of the longest code, such as `US-CAL`.
 const LONGEST: usize = 6;

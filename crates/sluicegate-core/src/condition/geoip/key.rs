@@ -1,11 +1,11 @@
-use sluicegate_core::Ip;
-use sluicegate_core::condition::{ChosenBy, Condition};
-use sluicegate_core::key::{Key, KeyBuf, Missing, View};
+use crate::Ip;
+use crate::condition::{ChosenBy, Condition};
+use crate::key::{Key, KeyBuf, Missing, View};
 
-use crate::code::Code;
-use crate::database::GeoDatabase;
-use crate::error::GeoError;
-use crate::level::Level;
+use super::code::Code;
+use super::database::GeoDatabase;
+use super::error::GeoError;
+use super::level::Level;
 
 /// The key of every address without a known code.
 const UNKNOWN: &[u8] = b"unknown";

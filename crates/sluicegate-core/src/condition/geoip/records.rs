@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use maxminddb::{LookupResult, MaxMindDbError, PathElement, Reader, WithinOptions};
 
-use crate::code::Code;
-use crate::error::GeoError;
+use super::code::Code;
+use super::error::GeoError;
 
 const COUNTRY: [PathElement<'_>; 2] = [PathElement::Key("country"), PathElement::Key("iso_code")];
 
