@@ -3,24 +3,21 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use sluicegate::adapter::Peer;
 use sluicegate::{Header, ManualClock};
-use sluicegate_throttle::Throttle;
+use sluicegate_throttle::layer::ClassHeader;
+use sluicegate_throttle::{Class, Throttle};
 use tower::{Layer, Service, service_fn};
 
 #[test]
 fn what_is_shed_and_what_cannot_be_read_is_told_to_the_operator() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
-    let subscriber = subscriber.without_time().with_ansi(false).with_writer({
-        let log = log.clone();
-        move || log.clone()
-    });
-    tracing::subscriber::with_default(subscriber.finish(), || {
+    let text = told_by(|| {
         let builder = Throttle::builder().in_flight(1).queue(Duration::from_millis(4));
         let throttle = builder.clock(ManualClock::new()).named("shop").build().unwrap();
         let mut service = throttle.layer().fair_by(Header("x-customer")).layer(service_fn(
@@ -30,13 +27,67 @@ fn what_is_shed_and_what_cannot_be_read_is_told_to_the_operator() {
         let requests: Vec<_> = (0..6).map(|_| service.call(Request::new(String::new()))).collect();
         drop(requests);
     });
-    let text = log.text();
     let shed =
         "a request is shed throttle=\"shop\" class=\"SHEDDABLE\" reason=\"full\" retry_after_ms=";
     assert!(text.contains(shed), "{text}");
     let unread = "classes, deadlines or keys of requests cannot be read: their defaults are used \
                   throttle=\"shop\" classes=0 deadlines=0 keys=1";
     assert_eq!(text.matches(unread).count(), 1, "once a second: {text}");
+}
+
+#[test]
+fn that_no_stated_class_is_believed_is_told_once() {
+    let named =
+        || ClassHeader::new("X-Class", Class::SHEDDABLE).from_peers(["10.0.0.0/8"]).unwrap();
+    let unnamed = ClassHeader::new("X-Class", Class::SHEDDABLE);
+    let empty = unnamed.clone().from_peers("").unwrap();
+    let (known, unknown, stranger) = (Some([10, 0, 0, 1]), None, Some([192, 0, 2, 1]));
+    let no_address = ["not believed: the peer address is unknown; "].as_slice();
+    let no_peers = ["not believed: name the peers that may state it with `from_peers`"].as_slice();
+    // The header, the peers of its requests, what the log warns of, and how many classes cannot be read.
+    let cases = [
+        (named(), [unknown; 3], no_address, 3),
+        (named(), [known, unknown, unknown], no_address, 2),
+        (named(), [known; 3], &[], 0),
+        (named(), [stranger; 3], &[], 0),
+        (unnamed, [known, unknown, known], no_peers, 0),
+        (empty, [known; 3], no_peers, 0),
+    ];
+    for (class, peers, warnings, unreadable) in cases {
+        let mut count = 0;
+        let text = told_by(|| {
+            let throttle = Throttle::builder().in_flight(100).queue_cost(1).build().unwrap();
+            // All clones of a layer warn once.
+            let layer = throttle.layer().criticality(class.clone());
+            for peer in peers {
+                let mut request = Request::new(String::new());
+                request.headers_mut().insert("x-class", "CRITICAL".parse().unwrap());
+                if let Some(peer) = peer {
+                    request.extensions_mut().insert(Peer(IpAddr::from(peer)));
+                }
+                let mut service = layer.clone().layer(service_fn(|_: Request<String>| {
+                    pending::<Result<Response<Full<Bytes>>, Infallible>>()
+                }));
+                drop(service.call(request));
+            }
+            count = throttle.snapshot().unreadable.classes;
+        });
+        assert_eq!(text.matches("not believed").count(), warnings.len(), "{peers:?}: {text}");
+        assert!(warnings.iter().all(|warning| text.contains(warning)), "{peers:?}: {text}");
+        assert_eq!(count, unreadable, "{peers:?}");
+    }
+}
+
+/// What `run` logs.
+fn told_by(run: impl FnOnce()) -> String {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
+    let subscriber = subscriber.without_time().with_ansi(false).with_writer({
+        let log = log.clone();
+        move || log.clone()
+    });
+    tracing::subscriber::with_default(subscriber.finish(), run);
+    log.text()
 }
 
 #[derive(Clone, Default)]

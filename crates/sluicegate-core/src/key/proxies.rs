@@ -60,6 +60,11 @@ impl Proxies {
         self.networks.iter().any(|network| network.contains(address))
     }
 
+    /// Whether no proxy is trusted.
+    pub fn is_empty(&self) -> bool {
+        self.networks.is_empty()
+    }
+
     fn parse<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Result<Self, ProxiesError> {
         let parse = |entry: S| {
             let entry = entry.as_ref().trim();

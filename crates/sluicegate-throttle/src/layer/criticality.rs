@@ -1,9 +1,11 @@
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Arc, Once};
 
 use sluicegate_core::condition::Condition;
 use sluicegate_core::key::{Proxies, ProxiesError, View};
 
+use super::report;
 use crate::class::{Class, Classes};
 use crate::error::ConfigError;
 
@@ -94,13 +96,19 @@ pub struct ClassHeader {
     name: String,
     peers: Option<Proxies>,
     otherwise: Class,
+    /// Whether the log says already that nothing is believed, by this header or a clone of it.
+    told: Arc<Once>,
 }
 
 impl ClassHeader {
     /// Reads the header `name`. Requests without it, and all requests from other peers, are of the class `otherwise`.
     /// Until [`from_peers`](Self::from_peers) names peers, the header is ignored in all requests.
+    ///
+    /// A request whose peer the server does not know counts as one whose class cannot be read. The log warns once of
+    /// that, and where no peers are named.
     pub fn new(name: impl Into<String>, otherwise: Class) -> Self {
-        Self { name: name.into().to_ascii_lowercase(), peers: None, otherwise }
+        let name = name.into().to_ascii_lowercase();
+        Self { name, peers: None, otherwise, told: Arc::new(Once::new()) }
     }
 
     /// Believes the header in requests that come directly from these addresses and networks. They have to remove the header
@@ -115,15 +123,28 @@ impl ClassHeader {
         P::Error: Into<ProxiesError>,
     {
         let peers = peers.try_into().map_err(Into::<ProxiesError>::into);
-        self.peers = Some(peers.map_err(|error| ConfigError::Peers(error.to_string()))?);
+        let peers = peers.map_err(|error| ConfigError::Peers(error.to_string()))?;
+        self.peers = Some(peers).filter(|peers| !peers.is_empty());
+        self.told = Arc::new(Once::new());
         Ok(self)
+    }
+
+    fn warn_once(&self, why: fmt::Arguments<'_>) {
+        self.told.call_once(|| report::unbelieved(&self.name, why));
     }
 }
 
 impl<V: View> Criticality<V> for ClassHeader {
     fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>> {
-        let is_named = |peer| self.peers.as_ref().is_some_and(|peers| peers.contains(peer));
-        if !view.peer().is_some_and(is_named) {
+        let Some(peers) = &self.peers else {
+            self.warn_once(format_args!("name the peers that may state it with `from_peers`"));
+            return Ok(self.otherwise);
+        };
+        let Some(peer) = view.peer() else {
+            self.warn_once(format_args!("the peer address is unknown; {}", view.peer_hint()));
+            return Err(Unreadable(self.otherwise));
+        };
+        if !peers.contains(peer) {
             return Ok(self.otherwise);
         }
         let mut lines = view.header_lines(&self.name);

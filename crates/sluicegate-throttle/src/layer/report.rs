@@ -54,3 +54,11 @@ pub(super) fn unreadable(throttle: &str, counts: super::snapshot::UnreadCounts) 
         "classes, deadlines or keys of requests cannot be read: their defaults are used"
     );
 }
+
+/// Once for each header: all its requests are of one class, and nobody would know why.
+pub(super) fn unbelieved(header: &str, why: std::fmt::Arguments<'_>) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(header, "the class that requests state in a header is not believed: {why}");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (header, why);
+}
