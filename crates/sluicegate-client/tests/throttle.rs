@@ -223,7 +223,9 @@ fn settings_that_make_no_sense_fail_when_the_layer_is_made() {
     for (builder, named) in [
         (builder().k(0.5), "k is"),
         (builder().k(f64::NAN), "k is"),
+        (builder().k(1e-320), "k is from 1 to 1000; 1e-320 was given"),
         (builder().at_most(1.5), "share"),
+        (builder().at_most(-1e-320), "from 0 to 1; -1e-320 was given"),
         (builder().at_most(f64::NAN), "share"),
         (builder().window(Duration::ZERO), "window"),
         (builder().window(Duration::MAX), "window"),

@@ -191,6 +191,10 @@ fn problems_in_json_are_told_with_their_place() {
              percentage such as \"80%\"",
         ),
         (
+            "{\"rules\": [{\"name\": \"a\", \"key\": \"ip\",\n \"limits\": [{\"rate\": 1e-320}]}]}",
+            "2:22: rules[0].limits[0].rate: found the floating point `1e-320`, expected a text",
+        ),
+        (
             "{\"rules\": [{\"name\": \"a\", \"key\": \"ip\",\n \"when\": {\"not\": []}, \"limits\": [\"5/s\"]}]}",
             "2:18: rules[0].when.not: found a list, expected a condition, a table such as \
              { method = [\"POST\"] }",

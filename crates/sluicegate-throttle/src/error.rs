@@ -92,10 +92,10 @@ impl fmt::Display for ConfigError {
                 write!(f, "a throttle has at most {MAX_PARTITIONS} partitions; {count} were given")
             }
             Self::PartitionShare(share) => {
-                write!(f, "the share of a partition is above 0 and at most 1, not {share}")
+                write!(f, "the share of a partition is above 0 and at most 1, not {share:?}")
             }
             Self::PartitionSum(sum) => {
-                write!(f, "the shares of all partitions are at most 1 together, not {sum}")
+                write!(f, "the shares of all partitions are at most 1 together, not {sum:?}")
             }
             Self::PartitionTwice(name) => write!(f, "the partition `{name}` is named twice"),
             Self::UnknownPartition(name) => {

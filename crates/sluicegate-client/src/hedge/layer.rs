@@ -154,7 +154,7 @@ impl HedgeBuilder {
     pub fn build(self) -> Result<HedgeLayer, ConfigError> {
         if !(0.5..=0.999).contains(&self.percentile) {
             let text = format!(
-                "the percentile after which a response is late is from 0.5 to 0.999; {} was given",
+                "the percentile after which a response is late is from 0.5 to 0.999; {:?} was given",
                 self.percentile
             );
             return Err(ConfigError::new(text));

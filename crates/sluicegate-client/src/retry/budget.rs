@@ -58,7 +58,7 @@ impl Budget {
     /// If the share is not a number from 0 to 1, or the advance is above 1,000,000.
     pub fn try_new(share: f64, advance: u64) -> Result<Self, ConfigError> {
         if !(0.0..=1.0).contains(&share) {
-            let text = format!("a retry budget is a share from 0 to 1; {share} was given");
+            let text = format!("a retry budget is a share from 0 to 1; {share:?} was given");
             return Err(ConfigError::new(text));
         }
         if advance > 1_000_000 {
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_share_that_makes_no_sense_is_an_error() {
-        for share in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+        for share in [-0.1, 1.1, f64::NAN, f64::INFINITY, -1e-320, f64::MAX] {
             let sentence = Budget::try_new(share, 0).unwrap_err().to_string();
-            assert!(sentence.contains(&format!("{share}")), "{sentence}");
+            assert!(sentence.contains(&format!("{share:?}")), "{sentence}");
         }
         assert!(Budget::try_new(0.1, u64::MAX).is_err());
     }

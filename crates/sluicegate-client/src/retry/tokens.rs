@@ -41,7 +41,7 @@ impl Tokens {
         }
         if !(0.001..=1_000.0).contains(&ratio) {
             let text = format!(
-                "a success gives from 0.001 to 1,000 tokens of retry throttling back; {ratio} was given"
+                "a success gives from 0.001 to 1,000 tokens of retry throttling back; {ratio:?} was given"
             );
             return Err(ConfigError::new(text));
         }
@@ -85,5 +85,7 @@ mod tests {
         for (most, ratio) in [(0, 0.1), (1_001, 0.1), (10, 0.0), (10, -1.0), (10, f64::NAN)] {
             assert!(Tokens::try_new(most, ratio).is_err(), "{most} {ratio}");
         }
+        let error = Tokens::try_new(10, 1e-320).unwrap_err().to_string();
+        assert!(error.ends_with("; 1e-320 was given"), "{error}");
     }
 }

@@ -81,7 +81,7 @@ impl Stored {
             ));
         }
         if !(1.0..=1_000.0).contains(&cold_factor) {
-            let text = format!("the cold factor is {cold_factor}, but must be from 1 to 1,000");
+            let text = format!("the cold factor is {cold_factor:?}, but must be from 1 to 1,000");
             return Err(ConfigError::new(text));
         }
         let micros = warm_up.as_micros() as f64;
@@ -182,7 +182,7 @@ fn interval(rate: f64) -> Result<f64, ConfigError> {
     // The lowest is one in a thousand years.
     if !(3e-11..=1e15).contains(&rate) {
         return Err(ConfigError::new(format!(
-            "the rate is {rate}, but must be above zero and finite"
+            "the rate is {rate:?}, but must be above zero and finite"
         )));
     }
     Ok(1e6 / rate)
@@ -416,15 +416,17 @@ mod tests {
 
     #[test]
     fn settings_that_make_no_sense_are_refused() {
-        for rate in [0.0, -10.0, f64::NAN, f64::INFINITY] {
-            assert!(Stored::bursty(rate, SECOND).is_err(), "{rate}");
+        for rate in [0.0, -10.0, f64::NAN, f64::INFINITY, 1e-320, f64::MAX] {
+            let error = Stored::bursty(rate, SECOND).unwrap_err().to_string();
+            assert!(error.contains(&format!("the rate is {rate:?}, but")), "{error}");
             assert!(Stopwatch::bursty(1.0).limiter.set_rate(SECOND, rate).is_err(), "{rate}");
         }
         let long = Duration::from_secs(90_000);
         assert!(Stored::bursty(1.0, long).is_err() && Stored::warming_up(1.0, long, 3.0).is_err());
         assert!(Stored::warming_up(1.0, Duration::ZERO, 3.0).is_err());
-        for cold in [0.9, f64::NAN, 1e9] {
-            assert!(Stored::warming_up(1.0, SECOND, cold).is_err(), "{cold}");
+        for cold in [0.9, f64::NAN, 1e9, 1e-320, f64::MAX] {
+            let error = Stored::warming_up(1.0, SECOND, cold).unwrap_err().to_string();
+            assert!(error.contains(&format!("the cold factor is {cold:?}, but")), "{error}");
         }
     }
 }

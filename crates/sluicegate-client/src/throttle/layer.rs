@@ -153,12 +153,12 @@ impl ThrottleBuilder {
     /// If a number makes no sense; the text says which.
     pub fn build(self) -> Result<ThrottleLayer, ConfigError> {
         if !(1.0..=1_000.0).contains(&self.k) {
-            let text = format!("the multiplier k is from 1 to 1000; {} was given", self.k);
+            let text = format!("the multiplier k is from 1 to 1000; {:?} was given", self.k);
             return Err(ConfigError::new(text));
         }
         if !(0.0..=1.0).contains(&self.most) {
             let text =
-                format!("the largest share to reject is from 0 to 1; {} was given", self.most);
+                format!("the largest share to reject is from 0 to 1; {:?} was given", self.most);
             return Err(ConfigError::new(text));
         }
         if self.window < Duration::from_secs(1) || self.window > Duration::from_secs(3_600) {

@@ -150,9 +150,9 @@ async fn each_key_has_latencies_of_its_own() {
 
 #[test]
 fn settings_that_make_no_sense_fail_when_the_layer_is_made() {
-    for part in [0.0, 0.49, 1.0, 95.0, f64::NAN] {
+    for part in [0.0, 0.49, 1.0, 95.0, f64::NAN, 1e-320, f64::MAX] {
         let sentence = HedgeLayer::builder().percentile(part).build().unwrap_err().to_string();
-        assert!(sentence.contains(&format!("{part} was given")), "{sentence}");
+        assert!(sentence.contains(&format!("{part:?} was given")), "{sentence}");
     }
     for keys in [0, usize::MAX] {
         let sentence = HedgeLayer::builder().keys(keys).build().unwrap_err().to_string();

@@ -6,8 +6,8 @@ use std::iter::Enumerate;
 use std::slice;
 
 use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected,
+    IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -30,6 +30,16 @@ impl Misfit {
 impl de::Error for Misfit {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self { message: message.to_string(), way: Vec::new() }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        match found {
+            // serde writes 1e-320 with 320 zeros.
+            Unexpected::Float(number) => Self::custom(format_args!(
+                "invalid type: floating point `{number:?}`, expected {expected}"
+            )),
+            _ => Self::custom(format_args!("invalid type: {found}, expected {expected}")),
+        }
     }
 }
 

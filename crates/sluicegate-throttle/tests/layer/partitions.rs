@@ -32,6 +32,8 @@ fn partitions_have_unique_names_that_are_known() {
     let builder = || Throttle::builder().in_flight(4).queue_cost(9).partition("a", 0.1);
     let twice = builder().partition("a", 0.2).build().unwrap_err();
     assert_eq!(twice.to_string(), "the partition `a` is named twice");
+    let tiny = builder().partition("b", -1e-320).build().unwrap_err().to_string();
+    assert!(tiny.ends_with("at most 1, not -1e-320"), "{tiny}");
     let unknown = builder().build().unwrap().partition("b").unwrap_err();
     assert_eq!(unknown.to_string(), "the throttle has no partition `b`");
 }

@@ -55,11 +55,11 @@ async fn a_request_that_cannot_be_right_changes_nothing() {
         ),
         (
             ask("one", vec![good(), resource("db", -1.0)]),
-            "`wants` of `db` is a finite number from 0, not -1",
+            "`wants` of `db` is a finite number from 0, not -1.0",
         ),
         (
             ask("one", vec![good(), proto::ResourceRequest { has: has(-5.0), ..good() }]),
-            "`has` of `good` is a finite number from 0, not -5",
+            "`has` of `good` is a finite number from 0, not -5.0",
         ),
         (
             ask("one", vec![proto::ResourceRequest { priority: 256, ..resource("db", 1.0) }]),

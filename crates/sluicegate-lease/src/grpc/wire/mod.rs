@@ -50,7 +50,7 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Units { what, resource, units } => {
-                write!(f, "`{what}` of `{resource}` is a finite number from 0, not {units}")
+                write!(f, "`{what}` of `{resource}` is a finite number from 0, not {units:?}")
             }
             Self::Band { resource, band } => {
                 write!(f, "the priority of `{resource}` is a number from 0 to 255, not {band}")

@@ -31,7 +31,7 @@ impl fmt::Display for CpuError {
         match self.0 {
             Problem::Share(share) => write!(
                 f,
-                "`{share}` is no share of the processors: more than 0 and at most 1, such as 0.8"
+                "`{share:?}` is no share of the processors: more than 0 and at most 1, such as 0.8"
             ),
             Problem::System => f.write_str(
                 "this system does not tell how much processor time a process has used: \

@@ -80,9 +80,9 @@ fn one_of_many_who_measure_at_once_has_measured_for_all() {
 
 #[test]
 fn what_is_no_share_is_named() {
-    for wrong in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
+    for wrong in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY, -1e-320, f64::MAX] {
         let error = Cpu::below(wrong).unwrap_err();
-        assert!(error.to_string().starts_with(&format!("`{wrong}` is no share")), "{error}");
+        assert!(error.to_string().starts_with(&format!("`{wrong:?}` is no share")), "{error}");
         assert!(!error.is_unsupported());
     }
 }
