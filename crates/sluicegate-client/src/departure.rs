@@ -1,9 +1,6 @@
 //! Tells a layer whether a request that it has passed on has left the program, or a layer further in holds it back.
 
 use std::cell::Cell;
-use std::task::{Context, Poll};
-
-use tower_service::Service;
 
 /// Where a request is, as far as the layers further in say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,23 +41,4 @@ pub(crate) fn watch<T>(inner: impl FnOnce() -> T) -> (T, Stage) {
     let _restore = Restore(STAGE.replace(Stage::Silent));
     let result = inner();
     (result, STAGE.get())
-}
-
-/// A service whose requests leave when it is called, unless a service further in holds them back.
-#[derive(Debug, Clone)]
-pub(crate) struct Departing<S>(pub(crate) S);
-
-impl<S: Service<R>, R> Service<R> for Departing<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> S::Future {
-        leave();
-        self.0.call(request)
-    }
 }

@@ -15,7 +15,6 @@
 mod bound;
 mod departure;
 mod error;
-pub mod hedge;
 mod marker;
 pub mod members;
 pub mod obey;
@@ -31,7 +30,6 @@ pub mod throttle;
 mod within;
 
 pub use self::error::{BoxError, ConfigError, Refused};
-pub use self::hedge::HedgeLayer;
 pub use self::obey::ObeyLayer;
 pub use self::pace::PaceLayer;
 pub use self::propagate::PropagateLayer;

@@ -2,7 +2,6 @@ use http_body::Body;
 use tower::layer::util::Identity;
 use tower_layer::Layer;
 
-use crate::hedge::{Hedge, HedgeLayer};
 use crate::obey::{Obey, ObeyLayer};
 use crate::propagate::{Propagate, PropagateLayer};
 use crate::replay::{ReplayBody, ReplayLayer};
@@ -12,18 +11,15 @@ use crate::throttle::{Throttle, ThrottleLayer};
 /// The layers of a good client, in the right order.
 ///
 /// ```text
-/// request ─► retry ─► hedge ─► throttle ─► pace ─► obey ─► propagate ─► the client that sends
-///            │        │        │           │       │       └ writes criticality and deadline (if asked to)
-///            │        │        │           │       └ waits while the server asks for that, by origin
-///            │        │        │           └ waits for its turn by a limit of your own (if there is one)
-///            │        │        └ does not send what the server would most likely reject
-///            │        └ sends a copy of what is answered late, within a budget (if asked to)
+/// request ─► retry ─► throttle ─► pace ─► obey ─► propagate ─► the client that sends
+///            │        │           │       │       └ writes criticality and deadline (if asked to)
+///            │        │           │       └ waits while the server asks for that, by origin
+///            │        │           └ waits for its turn by a limit of your own (if there is one)
+///            │        └ does not send what the server would most likely reject
 ///            └ sends again what may be repeated, within a budget
 /// ```
 ///
 /// - Retrying is outermost, so that each attempt passes all that limits requests.
-/// - Hedging is outside of what limits requests, too, so that its copies wait for their turn. A request that waits for its
-///   own turn is not late: its time begins when it leaves.
 /// - The throttle comes before what waits: what it rejects does not wait first.
 /// - Pacing comes before obeying, so that a request that has its turn is not sent against the server's word. Obeying is
 ///   next to the client, where it sees every response, also those to attempts that failed.
@@ -78,11 +74,10 @@ use crate::throttle::{Throttle, ThrottleLayer};
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct Outgoing<P = Identity> {
     retry: RetryLayer,
-    hedge: Option<HedgeLayer>,
     once: Once<P>,
 }
 
-/// The layers of [`Outgoing`] without retries and hedging; made by [`Outgoing::once`].
+/// The layers of [`Outgoing`] without retries; made by [`Outgoing::once`].
 #[derive(Debug, Clone, Default)]
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct Once<P = Identity> {
@@ -103,19 +98,6 @@ impl<P> Outgoing<P> {
     /// Other settings for retries.
     pub fn retry(mut self, retry: RetryLayer) -> Self {
         self.retry = retry;
-        self
-    }
-
-    /// Sends copies of requests whose responses are late. Without this, there are none.
-    ///
-    /// ```
-    /// use sluicegate_client::{HedgeLayer, Outgoing};
-    ///
-    /// let layers = Outgoing::new().hedge(HedgeLayer::new());
-    /// # let _ = layers;
-    /// ```
-    pub fn hedge(mut self, hedge: HedgeLayer) -> Self {
-        self.hedge = Some(hedge);
         self
     }
 
@@ -142,7 +124,7 @@ impl<P> Outgoing<P> {
     pub fn pace<L>(self, pace: L) -> Outgoing<L> {
         let Once { throttle, obey, propagate, .. } = self.once;
         let once = Once { throttle, pace, obey, propagate };
-        Outgoing { retry: self.retry, hedge: self.hedge, once }
+        Outgoing { retry: self.retry, once }
     }
 
     /// Other settings for what servers ask for.
@@ -167,7 +149,7 @@ impl<P> Outgoing<P> {
         ReplayLayer::new(self, into)
     }
 
-    /// Like this stack, but without retries and hedging, for requests that cannot be copied.
+    /// Like this stack, but without retries, for requests that cannot be copied.
     pub fn once(self) -> Once<P> {
         self.once
     }
@@ -177,11 +159,10 @@ impl<S, P> Layer<S> for Outgoing<P>
 where
     P: Layer<Obey<Propagate<S>>>,
 {
-    type Service = Retry<Hedge<Throttle<P::Service>>>;
+    type Service = Retry<Throttle<P::Service>>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let inner = self.once.layer(inner);
-        self.retry.layer(HedgeLayer::optional(self.hedge.as_ref(), inner))
+        self.retry.layer(self.once.layer(inner))
     }
 }
 

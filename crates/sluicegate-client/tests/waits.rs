@@ -13,8 +13,7 @@ use sluicegate_client::pace::{Pacer, Patience};
 use sluicegate_client::retry::{Budget, RetryBuilder};
 use sluicegate_client::smooth::Stored;
 use sluicegate_client::{
-    BoxError, HedgeLayer, ObeyLayer, Outgoing, PaceLayer, Refused, RetryLayer, SmoothLayer,
-    ThrottleLayer,
+    BoxError, ObeyLayer, Outgoing, PaceLayer, Refused, RetryLayer, SmoothLayer, ThrottleLayer,
 };
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -189,8 +188,6 @@ async fn the_order_of_layers_changes_no_bound() {
     ends_at_once!(clock => obey(clock, 30), retry(clock).build().unwrap(), obey(clock, 5));
     ends_at_once!(clock => retry(clock).build().unwrap(), throttle(clock), obey(clock, 5));
     ends_at_once!(clock => obey(clock, 5), throttle(clock), retry(clock).build().unwrap());
-    ends_at_once!(clock => HedgeLayer::new(), retry(clock).build().unwrap(), obey(clock, 5));
-    ends_at_once!(clock => retry(clock).build().unwrap(), HedgeLayer::new(), obey(clock, 5));
     ends_at_once!(clock => retry(clock).longest_wait(Duration::from_secs(14)).build().unwrap(), obey(clock, 30));
     ends_at_once!(clock => retry(clock).build().unwrap(), pace(clock, Limit::per_second(9), second));
     ends_at_once!(clock => pace(clock, Limit::per_second(9), second), retry(clock).build().unwrap());
@@ -272,12 +269,6 @@ async fn an_attempt_that_is_held_back_does_not_hide_the_one_that_was_sent() {
         let server = Server::new(&[answer; 3]);
         let limit = || pace(&server.clock, Limit::per_hour(1), Patience::Not);
         let service = outgoing(&server.clock, 5).pace(limit()).layer(server.clone());
-        assert_eq!(server.call(&service, put()).await.0, expected, "{answer:?}");
-        assert_eq!(server.came().len(), 1);
-        // With copies, too.
-        let server = Server::new(&[answer; 3]);
-        let hedge = HedgeLayer::builder().clock(&server.clock).build().unwrap();
-        let service = outgoing(&server.clock, 5).pace(limit()).hedge(hedge).layer(server.clone());
         assert_eq!(server.call(&service, put()).await.0, expected, "{answer:?}");
         assert_eq!(server.came().len(), 1);
     }

@@ -51,7 +51,7 @@ where
         // The one that is ready sends the first attempt.
         let next = self.inner.clone();
         let mut service = std::mem::replace(&mut self.inner, next);
-        let call = || marker::inside::<Retried, _>(|| service.call(request));
+        let call = || marker::inside(|| service.call(request));
         let (first, left) = bound::during(None, call);
         attempts.bound(left);
         ResponseFuture { state: State::First { first }, service, copy, attempts, kept: None }
@@ -101,10 +101,10 @@ where
                     continue;
                 }
                 StateProj::First { first } => {
-                    bound::during(left, || marker::inside::<Retried, _>(|| first.poll(cx)))
+                    bound::during(left, || marker::inside(|| first.poll(cx)))
                 }
                 StateProj::Again { again } => {
-                    bound::during(left, || marker::inside::<Retried, _>(|| again.poll(cx)))
+                    bound::during(left, || marker::inside(|| again.poll(cx)))
                 }
             };
             this.attempts.bound(left);

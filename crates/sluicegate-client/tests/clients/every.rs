@@ -14,10 +14,9 @@ use sluicegate::{Global, Limit, Memory};
 use sluicegate_client::outgoing::{AsMiddleware, Context, MiddlewareLayer, OutgoingView};
 use sluicegate_client::pace::{Pacer, Patience};
 use sluicegate_client::replay::{ReplayBody, ReplayLayer, Sending};
-use sluicegate_client::retry::Budget;
 use sluicegate_client::smooth::Refilled;
 use sluicegate_client::{
-    BoxError, HedgeLayer, Outgoing, PaceLayer, PropagateLayer, SmoothLayer, ThrottleLayer,
+    BoxError, Outgoing, PaceLayer, PropagateLayer, SmoothLayer, ThrottleLayer,
 };
 use tonic::body::Body;
 use tonic::transport::Channel;
@@ -26,7 +25,6 @@ use tonic_health::pb::health_client::HealthClient;
 use tower::{Layer, Service, ServiceExt};
 
 use super::scripted::{Answer, Scripted, UNAVAILABLE};
-use super::server::STALL;
 use super::*;
 
 /// Sends a request: its status, or whether a layer held it back.
@@ -207,29 +205,10 @@ async fn each_client_is_throttled_when_its_server_rejects_all() {
 }
 
 #[tokio::test]
-async fn each_client_hedges() {
-    let layer = || {
-        let builder = HedgeLayer::builder().repeat_when(reads());
-        builder.percentile(0.999).budget(Budget::try_new(0.01, 0).unwrap()).build().unwrap()
-    };
-    let mut answers = ["200 OK"; 102];
-    answers[100] = STALL;
-    let mut calls = [Answer::MessageAndTrailers(&[("grpc-status", "0")]); 101];
-    calls[100] = Answer::Never;
-    let (clients, seen) = every!(layer, &answers, &calls);
-    for (number, send) in clients.iter().enumerate() {
-        for _ in 0..100 {
-            assert_eq!(send().await, Ok(200), "{}", NAMES[number]);
-        }
-        assert_eq!((send().await, seen(number)), (Ok(200), 102), "{}", NAMES[number]);
-    }
-}
-
-#[tokio::test]
 async fn each_client_hands_the_criticality_and_the_whole_stack_works() {
     let layer = || {
         let retry = retry().repeat_when(reads()).build().unwrap();
-        Outgoing::new().retry(retry).propagate(PropagateLayer::new()).hedge(HedgeLayer::new())
+        Outgoing::new().retry(retry).propagate(PropagateLayer::new())
     };
     let (clients, seen) = every!(layer, &["503 No", "200 OK"], &[Answer::Header(UNAVAILABLE)]);
     for (number, send) in clients.iter().enumerate() {
@@ -255,11 +234,6 @@ async fn each_client_returns_the_response_to_the_attempt_that_was_sent() {
         assert_eq!((send().await, seen(number)), (Ok(503), 1), "{}", NAMES[number]);
         // This one was not sent.
         assert_eq!((send().await, seen(number)), (Err(true), 1), "{}", NAMES[number]);
-    }
-    let layer = || layer().hedge(HedgeLayer::new());
-    let (clients, seen) = every!(layer, &["503 No"], &[Answer::Header(UNAVAILABLE)]);
-    for (number, send) in clients.iter().enumerate() {
-        assert_eq!((send().await, seen(number)), (Ok(503), 1), "{}", NAMES[number]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The layer that retries: what is sent again, how often, and when.
 
 mod budget;
+mod hostile;
 mod safe;
 mod timing;
 

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 
 use fastrand::Rng;
 use http::Method;
+use sluicegate::adapter::Sleep;
 use sluicegate_client::smooth::Stored;
-use sluicegate_client::{ObeyLayer, Outgoing, RetryLayer, SmoothLayer, ThrottleLayer};
+use sluicegate_client::{ObeyLayer, Outgoing, SmoothLayer, ThrottleLayer};
 
 use super::*;
+
+const MS: Duration = Duration::from_millis(1);
 
 /// Fields that a server may send to confuse its clients.
 const FIELDS: [(&str, &str); 16] = [
@@ -42,9 +45,9 @@ struct Hostile {
 }
 
 impl Service<Request<String>> for Hostile {
-    type Response = Response<usize>;
+    type Response = Response<()>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<usize>, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<()>, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -65,15 +68,15 @@ impl Service<Request<String>> for Hostile {
         Box::pin(async move {
             sleep.await;
             drop(running);
-            if status == 0 { Err("connection reset".into()) } else { Ok(response.body(0)?) }
+            if status == 0 { Err("connection reset".into()) } else { Ok(response.body(())?) }
         })
     }
 }
 
 /// The runtime polls some sixty tasks between two polls of the test.
 async fn all_settle() {
-    for _ in 0..6 {
-        settle().await;
+    for _ in 0..48 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -81,7 +84,7 @@ async fn all_settle() {
 async fn attack<L, S>(seed: u64, layers: impl Fn(&ManualClock) -> L) -> (usize, usize)
 where
     L: Layer<Hostile, Service = S>,
-    S: Service<Request<String>, Response = Response<usize>, Error = BoxError, Future: Send>,
+    S: Service<Request<String>, Response = Response<()>, Error = BoxError, Future: Send>,
     S: Clone + Send + 'static,
 {
     let clock = ManualClock::at(Duration::from_secs(1_700_000_000));
@@ -103,7 +106,8 @@ where
             .uri("https://api.example/")
             .body(format!("{method} {number}"))
             .unwrap();
-        calls.push(send(&service, request));
+        let mut service = service.clone();
+        calls.push(tokio::spawn(async move { service.ready().await?.call(request).await }));
         if random.lock().unwrap().u32(..6) == 0 {
             let left = random.lock().unwrap().usize(..calls.len());
             calls[left].abort();
@@ -136,20 +140,14 @@ fn retry(clock: &ManualClock) -> RetryLayer {
     RetryLayer::builder().clock(clock).build().unwrap()
 }
 
-fn hedge(clock: &ManualClock) -> HedgeLayer {
-    HedgeLayer::builder().percentile(0.5).clock(clock).build().unwrap()
-}
-
 #[tokio::test]
 async fn nothing_that_may_do_harm_is_sent_twice_and_the_budgets_hold_whatever_a_server_says() {
     for seed in 0..4 {
-        let layers = |clock: &ManualClock| (retry(clock), hedge(clock));
-        let (requests, all) = attack(seed, layers).await;
+        let (requests, all) = attack(seed, retry).await;
         assert!(requests > CALLS * 9 / 10, "{seed}: {requests}");
-        // At most a tenth is retried, with ten in advance, and a twentieth of all that leaves has a copy.
-        let retried = CALLS + CALLS / 10 + 10;
-        assert!(all <= retried + retried / 20, "{seed}: {all}");
-        assert!(all >= CALLS + CALLS / 12, "{seed}: {all}");
+        // At most a tenth is sent again, with ten in advance.
+        assert!(all <= CALLS + CALLS / 10 + 10, "{seed}: {all}");
+        assert!(all >= CALLS + CALLS / 24, "{seed}: {all}");
     }
 }
 
@@ -161,7 +159,6 @@ async fn all_layers_together_end_whatever_a_server_says() {
             let obey = ObeyLayer::builder().believe(20 * MS).probe(10 * MS).clock(clock);
             Outgoing::new()
                 .retry(retry(clock))
-                .hedge(hedge(clock))
                 .throttle(ThrottleLayer::builder().clock(clock).build().unwrap())
                 .pace(smooth.clock(clock).build().unwrap())
                 .obey(obey.build().unwrap())
