@@ -42,8 +42,8 @@
 //! # Ok::<(), sluicegate_config::PolicyError>(())
 //! ```
 //!
-//! The types in [`document`] describe everything that a file can contain. So does the JSON Schema for editors:
-//! the file `schema.json` of this crate, which [`schema`] generates.
+//! The JSON Schema describes everything that a file can contain, for editors and readers: the file `schema.json` of
+//! this crate, which [`schema`] generates.
 //!
 //! Every problem with a file is reported with its line, column, path and what was expected. All of them are
 //! reported at once, whether a value has the wrong type, a name is not known or a limit makes no sense: see

@@ -177,7 +177,7 @@ async fn tokens_are_reserved_by_an_estimate_and_settled_by_what_was_used() {
     let layer = RateLimitLayer::new(policies(RULE)).store(store).extensions(true);
     let service = layer.layer(service_fn(|_: Request<()>| async {
         let usage = TokenUsage::new();
-        usage.report(Usage { input: 30, output: 20, cached: 25 });
+        usage.report(Usage::new(30, 20).cached(25));
         usage.finish();
         let mut response = Response::new(String::new());
         response.extensions_mut().insert(usage);

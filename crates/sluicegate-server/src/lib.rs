@@ -33,6 +33,16 @@
 //! | `sluicegate_quota_ignored_buckets_total` | | counter: reported buckets that no capacity is for, or that are too many |
 //! | `sluicegate_rls_shadowed_total` | | counter: descriptors over a limit that is a shadow or a quota |
 
+//!
+//! # Other crates in its API
+//!
+//! Most programs need [`Server`], [`Service`] and [`Policies`], which show `sluicegate-core` alone, and
+//! `sluicegate-config` where a file was read. The modules for a server of your own take and return types of `axum` 0.8
+//! (`Router` in [`admin`], [`api`] and [`auth`]), `tonic` 0.14 (`RoutesBuilder` in [`rls`], [`rlqs`], [`auth`] and
+//! [`leases`]), `http` 1, `hyper` 1, `tokio-rustls` 0.26 and `arc-swap` 1 ([`listen`]), `sluicegate-envoy` ([`rls`]) and
+//! `sluicegate-lease` ([`capacity`]). A release of this crate that changes to another major version of one of them is a
+//! major release, too.
+
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod admin;

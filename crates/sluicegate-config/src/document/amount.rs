@@ -8,7 +8,7 @@ use super::shaped::{Shaped, deserialize_shaped};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum Amount {
+pub(crate) enum Amount {
     /// A number.
     Count(u64),
     /// A percentage, such as `80%`.

@@ -51,7 +51,7 @@ pub struct Condition {
     pub region: Option<Texts>,
     /// The current time is within these hours.
     #[serde(default)]
-    pub hours: Option<Hours>,
+    pub(crate) hours: Option<Hours>,
     /// This condition does not hold.
     #[serde(default)]
     pub not: Option<Box<Self>>,
@@ -68,6 +68,7 @@ pub struct Condition {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
+#[non_exhaustive]
 pub enum Expected {
     /// It is present, or absent.
     Present(bool),
@@ -81,26 +82,25 @@ pub enum Expected {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Hours {
+pub(crate) struct Hours {
     /// Start and end, such as `["22:00", "06:00"]`. The end itself is not included. An end before the start is on
     /// the next day.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(equal = 2)))]
-    pub between: Option<Vec<String>>,
+    pub(crate) between: Option<Vec<String>>,
     /// The days on which the interval starts. The default is every day.
     #[serde(default)]
-    pub on: Vec<Weekday>,
+    pub(crate) on: Vec<Weekday>,
     /// The IANA time zone, instead of the document's `time_zone`.
     #[serde(default)]
-    pub zone: Option<String>,
+    pub(crate) zone: Option<String>,
 }
 
 /// A day of the week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "days need no explanation")]
-pub enum Weekday {
+pub(crate) enum Weekday {
     Mon,
     Tue,
     Wed,

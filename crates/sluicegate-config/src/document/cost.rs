@@ -10,7 +10,7 @@ use super::shaped::{Shaped, deserialize_shaped};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum Cost {
+pub(crate) enum Cost {
     /// The same for each request.
     Fixed(u64),
     /// Read from each request.
@@ -22,45 +22,45 @@ pub enum Cost {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct CostTable {
+pub(crate) struct CostTable {
     /// The header that contains the number.
     #[serde(default)]
-    pub header: Option<String>,
+    pub(crate) header: Option<String>,
     /// The query parameter that contains the number.
     #[serde(default)]
-    pub query: Option<String>,
+    pub(crate) query: Option<String>,
     /// Charges 1 for each started block of this many bytes, by the declared length of the body.
     #[serde(default)]
-    pub body: Option<u64>,
+    pub(crate) body: Option<u64>,
     /// The tokens of a language model that the request may use, which the service estimates by its body.
     #[serde(default)]
-    pub tokens: Option<Tokens>,
+    pub(crate) tokens: Option<Tokens>,
     /// The function of the service that computes the cost.
     #[serde(default)]
-    pub call: Option<String>,
+    pub(crate) call: Option<String>,
     /// The cost of a request without the value. If this is not set, such a request is refused as incomplete.
     #[serde(default)]
-    pub default: Option<u64>,
+    pub(crate) default: Option<u64>,
     /// The minimum cost. Smaller values are raised to it. The default is 1.
     #[serde(default)]
-    pub least: Option<u64>,
+    pub(crate) least: Option<u64>,
     /// The maximum cost. A request with a greater value is refused as a bad request; one with more `tokens` reserves
     /// this.
     #[serde(default)]
-    pub most: Option<u64>,
+    pub(crate) most: Option<u64>,
     /// Divides the number, rounded up: `per = 1000` charges 1 for each started thousand.
     #[serde(default)]
-    pub per: Option<u64>,
+    pub(crate) per: Option<u64>,
     /// Multiplies the number, which may have a fraction, and rounds up: `scale = 100` counts dollars in cents.
     #[serde(default)]
-    pub scale: Option<u64>,
+    pub(crate) scale: Option<u64>,
 }
 
 /// Which tokens of a language model are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Tokens {
+pub(crate) enum Tokens {
     /// Input and output.
     All,
     /// Input and output, without input that the model read from its cache.
@@ -78,7 +78,7 @@ pub enum Tokens {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
-pub enum Settle {
+pub(crate) enum Settle {
     /// The `Cost` in the response's extensions.
     Response,
     /// A header of the response, or tokens.
@@ -90,16 +90,16 @@ pub enum Settle {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct SettleTable {
+pub(crate) struct SettleTable {
     /// The header. If it is missing or not a number, the charge stays as it was.
     #[serde(default)]
-    pub header: Option<String>,
+    pub(crate) header: Option<String>,
     /// The tokens of a language model that the answer used, when its body has ended.
     #[serde(default)]
-    pub tokens: Option<Tokens>,
+    pub(crate) tokens: Option<Tokens>,
     /// Multiplies the number, which may have a fraction, and rounds up.
     #[serde(default)]
-    pub scale: Option<u64>,
+    pub(crate) scale: Option<u64>,
 }
 
 impl<'de> Shaped<'de> for Cost {

@@ -10,28 +10,28 @@ use super::shaped::deserialize_tables;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Dialect {
+pub(crate) struct Dialect {
     /// Whose API it is.
-    pub api: Api,
+    pub(crate) api: Api,
     /// The names of rules, or of limits, that count requests.
     #[serde(default)]
-    pub requests: Option<Texts>,
+    pub(crate) requests: Option<Texts>,
     /// The names of those that count tokens of input and output.
     #[serde(default)]
-    pub tokens: Option<Texts>,
+    pub(crate) tokens: Option<Texts>,
     /// The names of those that count tokens of input. OpenAI's API has no fields for them.
     #[serde(default)]
-    pub input_tokens: Option<Texts>,
+    pub(crate) input_tokens: Option<Texts>,
     /// The names of those that count tokens of output. OpenAI's API has no fields for them.
     #[serde(default)]
-    pub output_tokens: Option<Texts>,
+    pub(crate) output_tokens: Option<Texts>,
 }
 
 /// An API of language models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Api {
+pub(crate) enum Api {
     /// OpenAI's, which many others have too: `x-ratelimit-remaining-tokens`.
     OpenAi,
     /// Anthropic's: `anthropic-ratelimit-tokens-remaining`.

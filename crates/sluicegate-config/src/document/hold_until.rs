@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum HoldUntil {
+pub(crate) enum HoldUntil {
     /// Until the head of the response is there.
     Head,
     /// Until the response's body has ended, failed or been dropped.

@@ -11,6 +11,7 @@ use super::shaped::{Shaped, deserialize_shaped};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum Key {
     /// The client's address. An IPv6 address is cut to its first 64 bits, the smallest network that a subscriber
     /// usually gets.

@@ -18,7 +18,7 @@ use super::shaped::{Shaped, deserialize_shaped};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum Limit {
+pub(crate) enum Limit {
     /// A text, such as `100/minute burst 20`.
     Text(String),
     /// A table.
@@ -29,40 +29,40 @@ pub enum Limit {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct LimitTable {
+pub(crate) struct LimitTable {
     /// The rate, such as `100/minute` or `10 per 2 hours`. It may include the algorithm and options, as in
     /// `log 5/hour`.
-    pub rate: String,
+    pub(crate) rate: String,
     /// The name of the limit, instead of one made from the rule and the period.
     #[serde(default)]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// The largest burst of a token bucket. The default is the number of the rate.
     #[serde(default)]
-    pub burst: Option<u64>,
+    pub(crate) burst: Option<u64>,
     /// The soft limit, from which the client is warned: a number, or a percentage of the burst.
     #[serde(default)]
-    pub soft: Option<Amount>,
+    pub(crate) soft: Option<Amount>,
     /// Admits this percentage more, such as `10%`. The original limit becomes the soft limit, unless `soft` is
     /// set.
     #[serde(default)]
-    pub over: Option<String>,
+    pub(crate) over: Option<String>,
     /// Bans a key that exceeds the limit for a time.
     #[serde(default)]
-    pub ban: Option<Ban>,
+    pub(crate) ban: Option<Ban>,
     /// Whether this is a shadow limit: requests that it would refuse are reported and admitted.
     #[serde(default)]
-    pub shadow: bool,
+    pub(crate) shadow: bool,
     /// What happens to a new key when the store is full. By default, limits that recover within ten seconds
     /// admit it, and all others count new keys together.
     #[serde(default)]
-    pub when_full: Option<WhenFull>,
+    pub(crate) when_full: Option<WhenFull>,
 }
 
 /// What happens to a new key when the store is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum WhenFull {
+pub(crate) enum WhenFull {
     /// It is admitted and not counted.
     Admit,
     /// It is refused: `503 Service Unavailable`.
@@ -75,7 +75,7 @@ pub enum WhenFull {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum Ban {
+pub(crate) enum Ban {
     /// A time. The ban begins with the first refusal.
     Time(String),
     /// A time, and the number of refusals before the ban begins.
@@ -86,16 +86,16 @@ pub enum Ban {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct BanTable {
+pub(crate) struct BanTable {
     /// The duration of the ban, such as `5 minutes`.
     #[serde(rename = "for")]
-    pub time: String,
+    pub(crate) time: String,
     /// The refusal that begins the ban. The default is 1, the first.
     #[serde(default)]
-    pub after: Option<u64>,
+    pub(crate) after: Option<u64>,
     /// The time within which these refusals must occur, such as `1 minute`.
     #[serde(default)]
-    pub within: Option<String>,
+    pub(crate) within: Option<String>,
 }
 
 impl<'de> Shaped<'de> for Limit {

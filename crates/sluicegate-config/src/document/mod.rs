@@ -2,6 +2,10 @@
 //!
 //! A document is not checked for meaning: a limit is still a text, and a rule may name a tier that does not
 //! exist. [`Policies::new`](crate::Policies::new) reports such errors.
+//!
+//! Public is what a reader of another [format](crate::Format) writes into a document. The file format gets new keys,
+//! so nobody outside can build these types field by field, or match all of their variants. The JSON Schema, the file
+//! `schema.json` of this crate, describes everything that a file can contain.
 
 mod amount;
 mod case;
@@ -27,24 +31,27 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use self::amount::Amount;
-pub use self::case::{Case, Load};
-pub use self::condition::{Condition, Expected, Hours, Weekday};
-pub use self::cost::{Cost, CostTable, Settle, SettleTable, Tokens};
-pub use self::dialect::{Api, Dialect};
-pub use self::hold_until::HoldUntil;
+pub(crate) use self::amount::Amount;
+pub(crate) use self::case::{Case, Load};
+pub use self::condition::{Condition, Expected};
+pub(crate) use self::condition::{Hours, Weekday};
+pub(crate) use self::cost::{Cost, CostTable, Settle, SettleTable, Tokens};
+pub(crate) use self::dialect::{Api, Dialect};
+pub(crate) use self::hold_until::HoldUntil;
 pub use self::key::Key;
-pub use self::limit::{Ban, BanTable, Limit, LimitTable, WhenFull};
-pub use self::proxy::{Listen, ListenTls, Upstream, UpstreamTls};
-pub use self::reject::{Redirect, Reject};
-pub use self::rule::{Rule, Tiers};
+pub(crate) use self::limit::{Ban, Limit, LimitTable, WhenFull};
+pub(crate) use self::proxy::{Listen, Upstream, UpstreamTls};
+pub(crate) use self::reject::{Redirect, Reject};
+pub use self::rule::Rule;
+pub(crate) use self::rule::Tiers;
 pub use self::texts::Texts;
-pub use self::throttle::{Capacity, Throttle};
-pub use self::throttle_parts::{
-    Adaptive, AdaptiveTable, Algorithm, ClassCase, ClassHeader, Codel, Deadline, DeadlineTable,
-    Degrade, Partition, QueueBound, QueueCost, ReportedCost, WhenShed,
+pub(crate) use self::throttle::Throttle;
+#[cfg(feature = "throttle")]
+pub(crate) use self::throttle_parts::{
+    Adaptive, AdaptiveTable, Algorithm, ClassCase, ClassHeader, Deadline, Degrade, Partition,
+    QueueBound, QueueCost, ReportedCost, WhenShed,
 };
-pub use self::tier::Tier;
+pub(crate) use self::tier::Tier;
 pub use self::wildcard::Wildcard;
 
 use self::shaped::deserialize_tables;
@@ -63,7 +70,7 @@ pub struct Document {
     pub schema: Option<String>,
     /// The IANA time zone of `hours` without a zone of their own, such as `Europe/Berlin`. The default is `UTC`.
     #[serde(default)]
-    pub time_zone: Option<String>,
+    pub(crate) time_zone: Option<String>,
     /// The proxies in front of the service. Without them, the client's address (`ip`) is the peer of the
     /// connection, and forwarding headers are ignored.
     #[serde(default)]
@@ -71,34 +78,34 @@ pub struct Document {
     /// The prefixes of NAT64 translators (RFC 6052), such as `64:ff9b::/96`. A client's address with such a
     /// prefix counts as the IPv4 address inside it.
     #[serde(default)]
-    pub nat64: Option<Texts>,
+    pub(crate) nat64: Option<Texts>,
     /// The GeoIP database, for the keys and conditions `country` and `region`.
     #[serde(default)]
-    pub geoip: Option<Geoip>,
+    pub(crate) geoip: Option<Geoip>,
     /// Until when a served request holds its place in limits of concurrency (`concurrent 5`): until the
     /// response's body has ended (`end`, the default), or until its head is there (`head`). A change takes
     /// effect when the service starts again.
     #[serde(default)]
-    pub hold_until: Option<HoldUntil>,
+    pub(crate) hold_until: Option<HoldUntil>,
     /// Header fields and errors as OpenAI's or Anthropic's API has them. A change takes effect when the service
     /// starts again.
     #[serde(default)]
-    pub dialect: Option<Dialect>,
+    pub(crate) dialect: Option<Dialect>,
     /// Overload protection: a queue in front of the service. Needs the feature `throttle`.
     #[serde(default)]
-    pub throttle: Option<Throttle>,
+    pub(crate) throttle: Option<Throttle>,
     /// Where `sluicegate proxy` listens. It has no effect in other programs.
     #[serde(default)]
-    pub listen: Option<Listen>,
+    pub(crate) listen: Option<Listen>,
     /// The application behind `sluicegate proxy`. It has no effect in other programs.
     #[serde(default)]
-    pub upstream: Option<Upstream>,
+    pub(crate) upstream: Option<Upstream>,
     /// Tiers by name, such as plans or classes of customers, for rules with `tiers`.
     #[serde(default)]
-    pub tiers: BTreeMap<String, Tier>,
+    pub(crate) tiers: BTreeMap<String, Tier>,
     /// The tier of each customer, for rules with `tiers = { customer = .. }`.
     #[serde(default)]
-    pub customers: BTreeMap<String, String>,
+    pub(crate) customers: BTreeMap<String, String>,
     /// The rules. A request is charged by every rule that applies to it.
     #[serde(default)]
     pub rules: Vec<Rule>,
@@ -114,6 +121,7 @@ pub struct Document {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
+#[non_exhaustive]
 pub struct Proxies {
     /// Addresses and networks of the proxies, such as `10.0.0.0/8` or `::1`. The header is trusted only from
     /// them. Each proxy must append to the header or replace it.
@@ -128,14 +136,52 @@ pub struct Proxies {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Geoip {
+pub(crate) struct Geoip {
     /// A MaxMind database file (`.mmdb`) of countries or cities. A relative path starts at the directory of
     /// the policy file.
-    pub database: String,
+    pub(crate) database: String,
+}
+
+impl Proxies {
+    /// These proxies, which write `x-forwarded-for`.
+    pub fn new(trusted: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { trusted: trusted.into_iter().map(Into::into).collect(), header: None }
+    }
 }
 
 deserialize_tables! {
     Document: "a table of policies",
     Proxies: "a table such as { trusted = [\"10.0.0.0/8\"] }",
     Geoip: "a table such as { database = \"countries.mmdb\" }"
+}
+
+#[cfg(all(test, feature = "toml"))]
+mod tests {
+    use super::*;
+
+    const TOML: &str = include_str!("../../tests/documents/everything.toml");
+
+    #[test]
+    fn all_that_is_said_is_read() {
+        let document = crate::read_toml(TOML).expect("a document");
+        assert_eq!(document.time_zone.as_deref(), Some("Europe/Berlin"));
+        assert!(document.tiers["partner"].unlimited);
+        assert_eq!(document.customers["big.example"], "partner");
+        let rule = |name: &str| {
+            document.rules.iter().find(|rule| rule.name == name).expect("a rule of this name")
+        };
+        let Limit::Table(table) = &rule("tokens").limits[1] else { panic!("a table") };
+        assert_eq!(table.soft, Some(Amount::Count(15_000)));
+        assert_eq!(rule("uploads").key, {
+            Key::All(vec![Key::Method, Key::First(vec![Key::Header("x-api-key".into()), Key::Ip])])
+        });
+        assert_eq!(rule("dollars").settle, Some(Settle::Response));
+        assert_eq!(rule("inside").reject, Some(Reject::Shadow));
+        let when = rule("uploads").when.as_ref().expect("a condition");
+        assert_eq!(when.path, Some(Texts::Any(vec!["/upload".into(), "/files/{id}".into()])));
+        assert_eq!(when.header["x-draft"], Expected::Present(false));
+        assert_eq!(rule("nights").cases[3].load.as_ref().expect("a load").cpu, {
+            Some(Amount::Percent("80%".into()))
+        });
+    }
 }

@@ -11,112 +11,112 @@ use super::shaped::deserialize_tables;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Listen {
+pub(crate) struct Listen {
     /// The address and the port, such as `0.0.0.0:8080`.
-    pub address: String,
+    pub(crate) address: String,
     /// Speaks TLS.
     #[serde(default)]
-    pub tls: Option<ListenTls>,
+    pub(crate) tls: Option<ListenTls>,
     /// The most connections, upgraded ones among them. Others wait to be accepted. The default is 10000.
     #[serde(default)]
-    pub connections: Option<u64>,
+    pub(crate) connections: Option<u64>,
     /// The largest head of a request in bytes, from 8192 to 1048576. The default is 32768.
     #[serde(default)]
-    pub head: Option<u64>,
+    pub(crate) head: Option<u64>,
     /// The largest body in bytes of a request whose tokens are counted, from 1024 to 67108864. It is kept until it has been
     /// read. A larger one is answered with 413. The default is 2097152.
     #[serde(default)]
-    pub body: Option<u64>,
+    pub(crate) body: Option<u64>,
     /// The most fields of a request, from 16 to 1000. The proxy itself needs up to 6 of them, so that the application never
     /// gets more than this. The default is 200. A request with more is answered with 431.
     #[serde(default)]
-    pub fields: Option<u64>,
+    pub(crate) fields: Option<u64>,
     /// Passes on fields whose names have other characters than letters, digits and `-`. Many applications cannot tell
     /// `X_Api_Key` from `X-Api-Key`, which limits read. The default is `false`: such fields are dropped.
     #[serde(default)]
-    pub underscores: bool,
+    pub(crate) underscores: bool,
     /// How long a client may take for its handshake, and for the head of a request. The default is `10 seconds`.
     #[serde(default)]
-    pub head_timeout: Option<String>,
+    pub(crate) head_timeout: Option<String>,
     /// How long a connection may be without a request. The default is `75 seconds`.
     #[serde(default)]
-    pub idle_timeout: Option<String>,
+    pub(crate) idle_timeout: Option<String>,
     /// How long a client may take for the next piece of a request's body. The default is `30 seconds`.
     #[serde(default)]
-    pub read_timeout: Option<String>,
+    pub(crate) read_timeout: Option<String>,
     /// How long a client may take to read the next piece of a response. The default is `30 seconds`.
     #[serde(default)]
-    pub write_timeout: Option<String>,
+    pub(crate) write_timeout: Option<String>,
     /// The protocols to which clients may upgrade. The default is `websocket`; an empty list allows none. `h2c` is never
     /// passed on.
     #[serde(default)]
-    pub upgrades: Option<Texts>,
+    pub(crate) upgrades: Option<Texts>,
 }
 
 /// The certificate of a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct ListenTls {
+pub(crate) struct ListenTls {
     /// A PEM file with the certificate, followed by those that vouch for it.
-    pub certificate: String,
+    pub(crate) certificate: String,
     /// A PEM file with the certificate's private key.
-    pub key: String,
+    pub(crate) key: String,
     /// Accepts only clients with a certificate by one of the authorities in this PEM file.
     #[serde(default)]
-    pub clients: Option<String>,
+    pub(crate) clients: Option<String>,
 }
 
 /// The application behind `sluicegate proxy`. A change takes effect when the proxy starts again.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Upstream {
+pub(crate) struct Upstream {
     /// Its scheme, host and port, such as `http://127.0.0.1:3000`. With `https`, the proxy speaks TLS with it.
-    pub url: String,
+    pub(crate) url: String,
     /// How to speak TLS with it. Without this, the authorities of the system vouch for its certificate.
     #[serde(default)]
-    pub tls: Option<UpstreamTls>,
+    pub(crate) tls: Option<UpstreamTls>,
     /// Speaks HTTP/2 with it, without asking first. The default is HTTP/1.1.
     #[serde(default)]
-    pub http2: bool,
+    pub(crate) http2: bool,
     /// How long it may take to accept a connection. The default is `2 seconds`.
     #[serde(default)]
-    pub connect_timeout: Option<String>,
+    pub(crate) connect_timeout: Option<String>,
     /// How long it may take until the head of its response, from the time that a request is passed on. The default is
     /// `60 seconds`.
     #[serde(default)]
-    pub response_timeout: Option<String>,
+    pub(crate) response_timeout: Option<String>,
     /// The most requests that it works on, upgraded connections among them. Others are answered with 503. The default is
     /// 10000.
     #[serde(default)]
-    pub requests: Option<u64>,
+    pub(crate) requests: Option<u64>,
     /// The most idle connections that are kept for further requests. The default is 100.
     #[serde(default)]
-    pub idle_connections: Option<u64>,
+    pub(crate) idle_connections: Option<u64>,
     /// How long an idle connection is kept. It has to be shorter than the time after which the application closes it. The
     /// default is `4 seconds`.
     #[serde(default)]
-    pub idle_timeout: Option<String>,
+    pub(crate) idle_timeout: Option<String>,
 }
 
 /// TLS with the application.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct UpstreamTls {
+pub(crate) struct UpstreamTls {
     /// A PEM file with the authorities that vouch for its certificate, instead of those of the system.
     #[serde(default)]
-    pub authorities: Option<String>,
+    pub(crate) authorities: Option<String>,
     /// The name that its certificate has to have. The default is the host in `url`.
     #[serde(default)]
-    pub server_name: Option<String>,
+    pub(crate) server_name: Option<String>,
     /// A PEM file with the certificate that the proxy presents, followed by those that vouch for it.
     #[serde(default)]
-    pub certificate: Option<String>,
+    pub(crate) certificate: Option<String>,
     /// A PEM file with the private key of that certificate.
     #[serde(default)]
-    pub key: Option<String>,
+    pub(crate) key: Option<String>,
 }
 
 deserialize_tables! {

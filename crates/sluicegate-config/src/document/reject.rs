@@ -10,7 +10,7 @@ use super::shaped::{Shaped, deserialize_shaped};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
-pub enum Reject {
+pub(crate) enum Reject {
     /// It is refused: `429 Too Many Requests`.
     Block,
     /// It is served, and reported as a request that would have been refused.
@@ -26,12 +26,12 @@ pub enum Reject {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Redirect {
+pub(crate) struct Redirect {
     /// The target, such as `https://busy.example.com/`.
-    pub redirect: String,
+    pub(crate) redirect: String,
     /// The status: 302, 303, 307 or 308. The default is 307.
     #[serde(default)]
-    pub status: Option<u16>,
+    pub(crate) status: Option<u16>,
 }
 
 impl<'de> Shaped<'de> for Reject {

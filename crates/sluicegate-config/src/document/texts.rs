@@ -10,6 +10,7 @@ use super::shaped::{Shaped, deserialize_shaped};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
+#[non_exhaustive]
 pub enum Texts {
     /// One text.
     One(String),
@@ -24,6 +25,18 @@ impl Texts {
             Self::One(text) => std::slice::from_ref(text),
             Self::Any(texts) => texts,
         }
+    }
+}
+
+impl From<&str> for Texts {
+    fn from(text: &str) -> Self {
+        Self::One(text.to_owned())
+    }
+}
+
+impl From<Vec<String>> for Texts {
+    fn from(texts: Vec<String>) -> Self {
+        Self::Any(texts)
     }
 }
 

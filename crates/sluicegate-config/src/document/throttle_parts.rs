@@ -11,7 +11,7 @@ use super::{Amount, Condition, Redirect};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum Adaptive {
+pub(crate) enum Adaptive {
     /// An algorithm with its usual bounds.
     Algorithm(Algorithm),
     /// An algorithm and its bounds.
@@ -22,7 +22,7 @@ pub enum Adaptive {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Algorithm {
+pub(crate) enum Algorithm {
     /// The highest rate times the shortest time, measured in phases. Use this unless you know better.
     Bandwidth,
     /// Additive increase, multiplicative decrease: it learns from overload alone.
@@ -37,28 +37,28 @@ pub enum Algorithm {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct AdaptiveTable {
+pub(crate) struct AdaptiveTable {
     /// The algorithm.
-    pub algorithm: Algorithm,
+    pub(crate) algorithm: Algorithm,
     /// The limit at the start. The default is 20.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub start: Option<u64>,
+    pub(crate) start: Option<u64>,
     /// The lowest limit. The default is 2; `vegas` has none.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub min: Option<u64>,
+    pub(crate) min: Option<u64>,
     /// The highest limit. The default is 1000.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub max: Option<u64>,
+    pub(crate) max: Option<u64>,
 }
 
 /// What a queue holds.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum QueueBound {
+pub(crate) enum QueueBound {
     /// What the capacity does in this time, such as `200 ms`.
     Time(String),
     /// A cost.
@@ -69,40 +69,40 @@ pub enum QueueBound {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct QueueCost {
+pub(crate) struct QueueCost {
     /// The total cost of queued requests.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub cost: u64,
+    pub(crate) cost: u64,
 }
 
 /// A header that names the class of a request.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct ClassHeader {
+pub(crate) struct ClassHeader {
     /// The name of the header, such as `x-criticality`.
-    pub header: String,
+    pub(crate) header: String,
     /// Addresses and networks of the peers that are believed, such as `10.0.0.0/8`. A client that may state its
     /// criticality states the highest.
-    pub trusted: Vec<String>,
+    pub(crate) trusted: Vec<String>,
 }
 
 /// The class of the requests for which a condition holds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct ClassCase {
+pub(crate) struct ClassCase {
     /// The name of the class.
-    pub name: String,
+    pub(crate) name: String,
     /// The requests.
-    pub when: Condition,
+    pub(crate) when: Condition,
 }
 
 /// What a cost that a handler reports means where time is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum ReportedCost {
+pub(crate) enum ReportedCost {
     /// It is the cost, and the measured time is not counted.
     Instead,
     /// It is added to the measured time.
@@ -114,18 +114,18 @@ pub enum ReportedCost {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Codel {
+pub(crate) struct Codel {
     /// The wait that is good enough, such as `5 ms`.
-    pub target: String,
+    pub(crate) target: String,
     /// The time over which waits are looked at, such as `100 ms`: at least the target.
-    pub interval: String,
+    pub(crate) interval: String,
 }
 
 /// How long clients wait for a response.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
-pub enum Deadline {
+pub(crate) enum Deadline {
     /// One time for all requests, such as `1 second`.
     Time(String),
     /// What the request says.
@@ -136,36 +136,36 @@ pub enum Deadline {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct DeadlineTable {
+pub(crate) struct DeadlineTable {
     /// The name of a header with whole milliseconds, such as `x-deadline-ms`.
     #[serde(default)]
-    pub header: Option<String>,
+    pub(crate) header: Option<String>,
     /// Whether to read `grpc-timeout`, which clients of gRPC send.
     #[serde(default)]
-    pub grpc: bool,
+    pub(crate) grpc: bool,
     /// The time for requests that do not say it, or say it in a way that cannot be read. The default is no deadline.
     #[serde(default)]
-    pub otherwise: Option<String>,
+    pub(crate) otherwise: Option<String>,
 }
 
 /// A part of the work in flight with a guaranteed share.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Partition {
+pub(crate) struct Partition {
     /// The name: unique.
-    pub name: String,
+    pub(crate) name: String,
     /// The share of the work in flight, such as `"30%"`. All shares together are at most 100 %.
-    pub share: Amount,
+    pub(crate) share: Amount,
     /// The requests of the partition. A request belongs to the first partition whose condition holds.
-    pub when: Condition,
+    pub(crate) when: Condition,
 }
 
 /// What happens to requests that are shed.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
-pub enum WhenShed {
+pub(crate) enum WhenShed {
     /// They are refused: `503 Service Unavailable`.
     Block,
     /// They are redirected.
@@ -180,10 +180,10 @@ pub enum WhenShed {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Degrade {
+pub(crate) struct Degrade {
     /// How many such requests are served at once. Others are refused.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub degrade: u64,
+    pub(crate) degrade: u64,
 }
 
 impl<'de> Shaped<'de> for Adaptive {

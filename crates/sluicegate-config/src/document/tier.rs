@@ -9,13 +9,13 @@ use super::shaped::deserialize_tables;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Tier {
+pub(crate) struct Tier {
     /// The limits. All of them apply.
     #[serde(default)]
-    pub limits: Vec<Limit>,
+    pub(crate) limits: Vec<Limit>,
     /// Whether this tier has no limits. Its use is logged.
     #[serde(default)]
-    pub unlimited: bool,
+    pub(crate) unlimited: bool,
 }
 
 deserialize_tables! {

@@ -8,15 +8,21 @@ use super::Key;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wildcard {
     /// The key: a header, a cookie, a query parameter, a claim, the host, the method, the path or the route.
-    pub key: Key,
+    pub(crate) key: Key,
     /// The patterns. One of them must match.
-    pub patterns: Vec<String>,
+    pub(crate) patterns: Vec<String>,
     /// If a request has several values for the key, whether all of them must match, or only one. It is not
     /// known which of them a handler reads.
-    pub every: bool,
+    pub(crate) every: bool,
 }
 
 impl Wildcard {
+    /// The value of `key` matches one of `patterns`. If a request has several values for the key, one of them must match,
+    /// or `every` one: it is not known which of them a handler reads.
+    pub fn new(key: Key, patterns: Vec<String>, every: bool) -> Self {
+        Self { key, patterns, every }
+    }
+
     /// Whether `text`, which may be any bytes, matches `pattern`.
     pub fn matches(pattern: &str, text: impl AsRef<[u8]>) -> bool {
         let (text, mut parts) = (text.as_ref(), pattern.split('*').map(str::as_bytes));

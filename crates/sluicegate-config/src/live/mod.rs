@@ -142,7 +142,7 @@ impl Live {
         Rejection::from_fn(move |decision| refused::rejection(&live.shared.in_force(), decision))
     }
 
-    /// The throttle of the policies, [`[throttle]`](crate::document::Throttle); `None` if they have none. Each call
+    /// The throttle of the policies, `[throttle]`; `None` if they have none. Each call
     /// returns the same throttle.
     ///
     /// Once it has been made, a reload changes it while requests wait and run. A file without it, or with what cannot
@@ -159,7 +159,7 @@ impl Live {
     }
 
     /// Header fields and errors as an API of language models has them, for the `dialect` and the `respond` of a layer.
-    /// `None` if the policies have no [`[dialect]`](crate::document::Dialect). A layer reads it once, as it does with
+    /// `None` if the policies have no `[dialect]`. A layer reads it once, as it does with
     /// [`hold_until`](Self::hold_until).
     pub fn dialect(&self) -> Option<Dialect> {
         self.shared.in_force().dialect().cloned()

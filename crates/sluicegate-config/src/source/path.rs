@@ -6,6 +6,7 @@ use std::fmt;
 ///
 /// It prints as `rules[1].limits[0].burst`. Names are quoted where TOML would require it.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum DocumentPath<'a> {
     /// The document as a whole.
     Root,

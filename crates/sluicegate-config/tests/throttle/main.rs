@@ -30,7 +30,7 @@ const EVERYTHING: &str = include_str!("everything.toml");
 fn a_file_with_every_setting_is_read_from_toml_and_json_alike() {
     let json = read_json(include_str!("everything.json")).unwrap();
     let toml = read_toml(EVERYTHING).unwrap();
-    assert_eq!(toml.throttle, json.throttle);
+    assert_eq!(toml, json);
     let policies = Policies::new(&toml, &Environment::new()).unwrap();
     let throttle = Live::of(policies).throttle().unwrap();
     let snapshot = throttle.throttle().snapshot();

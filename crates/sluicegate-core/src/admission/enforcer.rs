@@ -21,6 +21,7 @@ const DEADLINE: Duration = Duration::from_secs(1);
 
 /// All settings of a layer besides its rule, as [`admit`](Self::admit) uses them.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Enforcer<S> {
     /// Where counts are kept.
     pub store: S,
@@ -52,6 +53,7 @@ pub struct Enforcer<S> {
 
 /// Where decisions are left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LeaveDecision {
     /// Nowhere.
     Nowhere,

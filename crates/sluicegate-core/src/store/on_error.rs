@@ -5,6 +5,7 @@
 
 /// What happens to a request when the store cannot decide about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnStoreError {
     /// It passes without being counted. The default.
     #[default]

@@ -23,7 +23,10 @@ use sluicegate_config::document::{Condition, Key, Proxies};
 ///
 /// ```
 /// use sluicegate_envoy::Descriptors;
-/// use sluicegate_config::document::{Condition, Key, Texts};
+/// use sluicegate_config::document::{Condition, Key};
+///
+/// let mut on_uploads = Condition::default();
+/// on_uploads.path = Some("/uploads/*".into());
 ///
 /// let descriptors = Descriptors::default()
 ///     // request_headers: { header_name: x-user, descriptor_key: user }
@@ -31,10 +34,7 @@ use sluicegate_config::document::{Condition, Key, Proxies};
 ///     // source_cluster: {}
 ///     .with("source_cluster", Key::Const("proxy".into()))
 ///     // generic_key: { descriptor_value: uploads }, on the route /uploads
-///     .when("generic_key", "uploads", Condition {
-///         path: Some(Texts::One("/uploads/*".into())),
-///         ..Condition::default()
-///     });
+///     .when("generic_key", "uploads", on_uploads);
 /// # let _ = descriptors;
 /// ```
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use super::found::short;
 
 use super::question::Question;
 use super::tree::Value;
-use sluicegate_config::document::{Condition, Key, Texts, Wildcard};
+use sluicegate_config::document::{Key, Wildcard};
 
 /// Why an entry cannot be translated.
 pub(super) type Unclear = String;
@@ -61,8 +61,7 @@ fn within(key: &str, values: &[&Value]) -> Result<Question, Unclear> {
     if networks.is_empty() {
         return Ok(Question::Never);
     }
-    let network = Some(Texts::Any(networks));
-    Ok(Question::when(Condition { network, ..Condition::default() }))
+    Ok(Question::of(|condition| condition.network = Some(networks.into())))
 }
 
 fn without_name(key: &str) -> Unclear {
@@ -100,20 +99,21 @@ fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Question, Unclear
         Key::Const(own) => Question::known(texts.iter().any(|text| Wildcard::matches(text, own))),
         Key::Ip if texts.iter().any(|text| text == "*") => Question::Always,
         Key::Ip => {
-            let networks = texts.iter().map(|text| network(text)).collect::<Result<_, _>>()?;
-            let network = Some(Texts::Any(networks));
-            Question::when(Condition { network, ..Condition::default() })
+            let networks: Vec<_> =
+                texts.iter().map(|text| network(text)).collect::<Result<_, _>>()?;
+            Question::of(|condition| condition.network = Some(networks.into()))
         }
         Key::Country => {
-            let country = Some(Texts::Any(whole(texts)?));
-            Question::when(Condition { country, ..Condition::default() })
+            let codes = whole(texts)?;
+            Question::of(|condition| condition.country = Some(codes.into()))
         }
         Key::Region => {
-            let region = Some(Texts::Any(whole(texts)?));
-            Question::when(Condition { region, ..Condition::default() })
+            let codes = whole(texts)?;
+            Question::of(|condition| condition.region = Some(codes.into()))
         }
         Key::Optional(key) => is_any(key, values, every)?,
-        Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
+        // Several keys, or none.
+        _ => return Err(without_values()),
     })
 }
 
@@ -127,14 +127,13 @@ fn is_there(key: &Key) -> Question {
         Key::All(keys) => Question::all(keys.iter().map(is_there)),
         Key::Optional(key) => is_there(key),
         // If one of these is missing, the server is not set up correctly, which is another error.
-        Key::Ip | Key::Route | Key::Method | Key::Path => Question::Always,
-        Key::Global | Key::Country | Key::Region | Key::Const(_) => Question::Always,
+        _ => Question::Always,
     }
 }
 
 fn like(key: &Key, patterns: Vec<String>, every: bool) -> Question {
-    let wildcards = vec![Wildcard { key: key.clone(), patterns, every }];
-    Question::when(Condition { wildcards, ..Condition::default() })
+    let wildcard = Wildcard::new(key.clone(), patterns, every);
+    Question::of(|condition| condition.wildcards.push(wildcard))
 }
 
 fn without_values() -> Unclear {

@@ -15,6 +15,13 @@ impl Question {
         Self::If(Box::new(condition))
     }
 
+    /// A condition with what `set` sets.
+    pub(super) fn of(set: impl FnOnce(&mut Condition)) -> Self {
+        let mut condition = Condition::default();
+        set(&mut condition);
+        Self::when(condition)
+    }
+
     pub(super) fn known(holds: bool) -> Self {
         if holds { Self::Always } else { Self::Never }
     }
@@ -53,7 +60,9 @@ impl Question {
 }
 
 fn either(any: Vec<Condition>) -> Condition {
-    Condition { any, ..Condition::default() }
+    let mut either = Condition::default();
+    either.any = any;
+    either
 }
 
 /// The negation of `condition`. A double negation is removed.
@@ -62,7 +71,9 @@ fn negated(mut condition: Condition) -> Condition {
         Some(inner) if condition == Condition::default() => *inner,
         not => {
             condition.not = not;
-            Condition { not: Some(Box::new(condition)), ..Condition::default() }
+            let mut negated = Condition::default();
+            negated.not = Some(Box::new(condition));
+            negated
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::limit::{LimitError, MAX_LIMITS};
+use sluicegate_core::limit::MAX_LIMITS;
 
 use super::asked::Asked;
 use super::descriptors::{Descriptors, Meaning};
@@ -14,7 +14,7 @@ use super::question::Question;
 use super::rate::Rate;
 use super::tree::{Domain, Value};
 use super::ways::{Step, Way, ways};
-use sluicegate_config::document::{self, Cost, Document, Key, LimitTable, Rule};
+use sluicegate_config::document::{Document, Key, Rule};
 
 /// The most keys in a list of keys.
 const TOGETHER: usize = 4;
@@ -24,14 +24,15 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
     let ways = ways(domain);
     look_at_quotas(&ways, found);
     let asked = Asked::new(&ways, descriptors, found);
-    let mut document = Document { proxies: descriptors.proxies().cloned(), ..Document::default() };
+    let mut document = Document::default();
+    document.proxies = descriptors.proxies().cloned();
     if let Some(location) = domain.said {
         document.source.mark_as("rules", location, "descriptors");
     }
     let mut names = BTreeSet::new();
     for (at, way) in ways.iter().enumerate() {
         let Rate::Per(count, period) = way.limit.rate else { continue };
-        let Some(rate) = rate(way, count, period, descriptors, found) else { continue };
+        let Some(limit) = limit(way, count, period, descriptors, found) else { continue };
         let when = match asked.of(at) {
             Question::Never => continue,
             Question::Always => None,
@@ -41,51 +42,38 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
         let name = if names.contains(&usual) { digested(&way.steps) } else { usual };
         names.insert(name.clone());
         mark(&mut document, way);
-        document.rules.push(Rule {
-            name,
-            key: key(&domain.name, &way.steps, descriptors),
-            limits: vec![rate],
-            when,
+        let mut rule = Rule::new(name, key(&domain.name, &way.steps, descriptors)).limit(limit);
+        if count == 0 {
             // A limit of 0 is not possible, but a limit of 1 refuses every request that costs 2.
-            cost: (count == 0).then_some(Cost::Fixed(2)),
-            tiers: None,
-            cases: Vec::new(),
-            settle: None,
-            settle_at_end: false,
-            settle_at_most: None,
-            count_if: Vec::new(),
-            reject: None,
-        });
+            rule = rule.cost(2);
+        }
+        rule.when = when;
+        document.rules.push(rule);
     }
     warn_of_many(&ways, found);
     document
 }
 
-fn rate(
+fn limit(
     way: &Way<'_>,
     count: u32,
     period: Duration,
     descriptors: &Descriptors,
     found: &mut Found,
-) -> Option<document::Limit> {
-    match limit(count, period, descriptors) {
-        Ok(limit) => {
-            let (rate, shadow) = (limit.to_string(), way.shadow);
-            Some(document::Limit::Table(LimitTable { rate, shadow, ..LimitTable::default() }))
-        }
+) -> Option<Limit> {
+    let count = u64::from(count.max(1));
+    let limit = if descriptors.are_token_buckets() {
+        Limit::try_per(count, period)
+    } else {
+        Limit::try_fixed_window(count, period)
+    };
+    match limit {
+        Ok(limit) if way.shadow => Some(limit.shadow()),
+        Ok(limit) => Some(limit),
         Err(error) => {
             found.problem(&rate_path(way), way.limit.location, error.to_string());
             None
         }
-    }
-}
-
-fn limit(count: u32, period: Duration, descriptors: &Descriptors) -> Result<Limit, LimitError> {
-    let count = u64::from(count.max(1));
-    if descriptors.are_token_buckets() {
-        Limit::try_per(count, period)
-    } else {
-        Limit::try_fixed_window(count, period)
     }
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_config::document::{self, Condition, Cost, Document, Key, LimitTable, Texts};
+use sluicegate_config::document::{self, Condition, Document, Key};
 use sluicegate_config::reader::text_within_bounds;
 use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
@@ -92,31 +92,20 @@ impl Domain {
 const NO_METHOD: &str = "DESCRIPTOR";
 
 fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
-    let limit = rate.limit();
+    let named = rate.limit();
     // The name of a limit is that of its only rule.
-    let text = Limit::fixed_window(limit.count(), rate.unit.period()).to_string();
-    document::Rule {
-        name: limit.name().to_string(),
-        key: Key::Const(limit.name().to_string()),
-        limits: vec![document::Limit::Table(LimitTable {
-            rate: text,
-            shadow,
-            ..LimitTable::default()
-        })],
-        // A file may have more limits than one request may meet.
-        when: Some(Condition {
-            method: Some(Texts::One(NO_METHOD.into())),
-            ..Condition::default()
-        }),
-        cost: (rate.count == 0).then_some(Cost::Fixed(2)),
-        tiers: None,
-        cases: Vec::new(),
-        settle: None,
-        settle_at_end: false,
-        settle_at_most: None,
-        count_if: Vec::new(),
-        reject: None,
+    let name = named.name().to_string();
+    let limit = Limit::fixed_window(named.count(), rate.unit.period());
+    let limit = if shadow { limit.shadow() } else { limit };
+    let mut rule = document::Rule::new(&name, Key::Const(name.clone())).limit(limit);
+    if rate.count == 0 {
+        rule = rule.cost(2);
     }
+    // A file may have more limits than one request may meet.
+    let mut never = Condition::default();
+    never.method = Some(NO_METHOD.into());
+    rule.when = Some(never);
+    rule
 }
 
 impl KnownLimits for Domain {

@@ -3,7 +3,9 @@
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use crate::run::ServerError;
 
 /// Upper bounds of the histograms of times, in seconds.
 const SECONDS: [f64; 12] =
@@ -22,12 +24,12 @@ impl Metrics {
     /// # Errors
     ///
     /// If the process records metrics already.
-    pub fn install() -> Result<Self, BuildError> {
-        PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-            .set_buckets_for_metric(Matcher::Suffix("_share".to_owned()), &SHARES)?
-            .install_recorder()
-            .map(Self)
+    pub fn install() -> Result<Self, ServerError> {
+        let installed = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .and_then(|to| to.set_buckets_for_metric(Matcher::Suffix("_share".to_owned()), &SHARES))
+            .and_then(PrometheusBuilder::install_recorder);
+        installed.map(Self).map_err(|error| ServerError::because("no metrics", error))
     }
 
     /// The metrics as text.

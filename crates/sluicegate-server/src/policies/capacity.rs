@@ -28,7 +28,8 @@ impl LiveCapacities {
         let into = Arc::clone(&read);
         let reader = move |text: &str| {
             let capacities = Capacities::read(text)?;
-            let mut document = Document { others: in_words(&capacities), ..Document::default() };
+            let mut document = Document::default();
+            document.others = in_words(&capacities);
             *into.lock().unwrap_or_else(PoisonError::into_inner) = Some(capacities);
             document.source.mark("rules", SourceLocation { line: 1, column: 1 });
             Ok((document, Vec::new()))

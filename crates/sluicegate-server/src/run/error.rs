@@ -17,7 +17,7 @@ impl ServerError {
         Self { what: what.into(), source: None }
     }
 
-    pub(super) fn because(
+    pub(crate) fn because(
         what: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {

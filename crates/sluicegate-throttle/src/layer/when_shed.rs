@@ -46,7 +46,7 @@ impl WhenShed {
             !location.is_empty() && location.bytes().all(|byte| byte.is_ascii_graphic()),
             "the redirect's location {location:?} is not a URI of visible ASCII characters",
         );
-        Self(Kind::Redirect(Redirect { status: 307, location: location.into() }))
+        Self(Kind::Redirect(Redirect::new(307, location)))
     }
 
     /// Redirects with another status: 302, 303 or 308. It has no effect on other ways.

@@ -38,13 +38,11 @@ impl Limiter {
     /// Limits every key by `limits`, counted in the memory of this process.
     pub fn new(limits: impl Into<Limits>) -> Self {
         let limits = limits.into();
-        let enforcer = Enforcer {
-            observer: Observer::without_events(),
-            // Callers wait for the store as long as they like, and get its errors.
-            deadline: None,
-            on_store_error: OnStoreError::Refuse,
-            ..Enforcer::new(Memory::new(), &limits)
-        };
+        let mut enforcer = Enforcer::new(Memory::new(), &limits);
+        enforcer.observer = Observer::without_events();
+        // Callers wait for the store as long as they like, and get its errors.
+        enforcer.deadline = None;
+        enforcer.on_store_error = OnStoreError::Refuse;
         Self { limits, enforcer }
     }
 }

@@ -117,7 +117,7 @@ async fn a_place_is_held_beyond_the_usage() {
         async { Ok::<_, std::convert::Infallible>(response) }
     }));
     let mut body = service.clone().oneshot(Request::new(())).await.unwrap().into_body();
-    usage.report(Usage { input: 20, output: 1, cached: 0 });
+    usage.report(Usage::new(20, 1));
     usage.finish();
     body.frame().await.unwrap().unwrap();
     let refused = service.clone().oneshot(Request::new(())).await.unwrap();
@@ -247,7 +247,7 @@ async fn a_handler_reports_its_usage_while_it_streams() {
     };
 
     let body = service.clone().oneshot(request()).await.unwrap().into_body();
-    usage.report(Usage { input: 1_500, output: 100, cached: 1_400 });
+    usage.report(Usage::new(1_500, 100).cached(1_400));
     usage.finish();
     body.collect().await.unwrap();
     let next = service.oneshot(request()).await.unwrap();

@@ -45,11 +45,19 @@ enum Kind {
 
 /// Where a refused request is redirected.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Redirect {
     /// The status, 307 by default.
     pub status: u16,
     /// The target, as the operator wrote it; never taken from the request.
     pub location: Arc<str>,
+}
+
+impl Redirect {
+    /// A redirect with this status to this target.
+    pub fn new(status: u16, location: impl Into<Arc<str>>) -> Self {
+        Self { status, location: location.into() }
+    }
 }
 
 impl Rejection {
@@ -116,7 +124,7 @@ impl Rejection {
             !location.is_empty() && location.bytes().all(|byte| byte.is_ascii_graphic()),
             "the redirect's location {location:?} is not a URI of visible ASCII characters",
         );
-        let redirect = Redirect { status: 307, location: location.into() };
+        let redirect = Redirect::new(307, location);
         Self { kind: Kind::Redirect(redirect), queue: None }
     }
 

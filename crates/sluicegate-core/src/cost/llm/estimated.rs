@@ -14,6 +14,7 @@ use crate::key::{Missing, View};
 /// assert_eq!(estimated.all, 1_700);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EstimatedTokens {
     /// Tokens of the request.
     pub input: u64,

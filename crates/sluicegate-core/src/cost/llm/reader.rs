@@ -10,6 +10,7 @@ pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Media {
     /// One JSON document.
     Json,

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Which tokens are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Count {
     /// Input and output, including input that the model read from its cache. The default.
     #[default]
@@ -19,6 +20,7 @@ pub enum Count {
 
 /// How many tokens a request used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens of the request, including `cached`.
     pub input: u64,
@@ -29,6 +31,18 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// These tokens of the request and of the answer.
+    pub const fn new(input: u64, output: u64) -> Self {
+        Self { input, output, cached: 0 }
+    }
+
+    /// Sets the part of the input that the model read from its cache.
+    #[must_use]
+    pub const fn cached(mut self, cached: u64) -> Self {
+        self.cached = cached;
+        self
+    }
+
     /// The number of tokens that `count` counts.
     pub fn counted(&self, count: Count) -> u64 {
         let uncached = self.input.saturating_sub(self.cached);
@@ -57,7 +71,7 @@ impl Usage {
 /// let reported = usage.clone();
 /// // response.extensions_mut().insert(usage);
 /// // … and when the model has said how many tokens it used:
-/// reported.report(Usage { input: 120, output: 45, cached: 0 });
+/// reported.report(Usage::new(120, 45));
 /// reported.finish();
 /// # drop(usage);
 /// ```

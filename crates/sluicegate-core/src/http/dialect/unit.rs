@@ -2,6 +2,7 @@ use std::fmt;
 
 /// What a policy counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Unit {
     /// Requests.
     Requests,

@@ -1,5 +1,6 @@
 /// What waits for the end of a response's body, after its head was [settled](crate::adapter::Paid::close).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rest {
     /// Nothing.
     Nothing,

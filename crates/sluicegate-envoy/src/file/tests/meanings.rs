@@ -1,10 +1,11 @@
 //! Which part of a request each descriptor reads.
 
 use sluicegate_core::key::Claims;
+use sluicegate_core::rule::KnownLimits;
 
 use super::{headers, policies, read_yaml};
 use crate::Descriptors;
-use sluicegate_config::document::{Condition, Key, Proxies, Texts};
+use sluicegate_config::document::{Condition, Key, Proxies};
 use sluicegate_config::{Environment, Policies};
 use sluicegate_tests::{Request, names};
 
@@ -51,7 +52,7 @@ fn addresses_are_told_by_whole_networks() {
 #[test]
 fn the_address_behind_proxies_is_the_clients() {
     let trusted = vec!["192.0.2.0/24".to_owned()];
-    let known = Descriptors::default().behind(Proxies { trusted, header: None });
+    let known = Descriptors::default().behind(Proxies::new(trusted));
     let text = file(&format!("- {{ key: remote_address, value: 50.0.0.5, {RATE} }}"));
     let policies = policies(&text, &known);
     let request = Request::default().header("x-forwarded-for", "50.0.0.5");
@@ -84,8 +85,8 @@ fn values_that_only_routes_know_hold_for_every_request_or_as_told() {
     let everywhere = policies(&text, &Descriptors::default());
     assert_eq!(names(&Request::default().charge(&everywhere)), ["generic_key_uploads"]);
 
-    let path = Some(Texts::One("/uploads/*".into()));
-    let on_uploads = Condition { path, ..Condition::default() };
+    let mut on_uploads = Condition::default();
+    on_uploads.path = Some("/uploads/*".into());
     let known = Descriptors::default().when("generic_key", "uploads", on_uploads);
     let there = policies(&text, &known);
     let request = |path: &str| Request { path: path.into(), ..Request::default() };
@@ -216,11 +217,10 @@ fn names_are_those_of_the_services_statistics_if_they_fit() {
 #[test]
 fn what_is_on_trial_there_is_on_trial_here() {
     let text = file(&format!("- {{ key: user, shadow_mode: true, {RATE} }}"));
-    let document = read_yaml(&text, &headers(&["user"])).expect("a valid file");
-    assert!(matches!(
-        &document.rules[0].limits[0],
-        sluicegate_config::document::Limit::Table(table) if table.shadow
-    ));
+    let policies = policies(&text, &headers(&["user"]));
+    let mut shadows = Vec::new();
+    policies.each_limit(&mut |limit| shadows.push(limit.is_shadow()));
+    assert_eq!(shadows, [true]);
 }
 
 #[test]

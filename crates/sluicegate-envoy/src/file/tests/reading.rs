@@ -1,5 +1,8 @@
 //! Errors in a file, and their places.
 
+use sluicegate_config::{Environment, Policies};
+use sluicegate_core::rule::KnownLimits;
+
 use super::{headers, read_yaml_with_warnings};
 
 fn problems(text: &str) -> String {
@@ -155,14 +158,15 @@ descriptors:
     rate_limit: *rate
 ";
     let (document, _) = read_yaml_with_warnings(text, &headers(&["key1"])).expect("a valid file");
-    let rules = document.rules.iter().map(|rule| match &rule.limits[0] {
-        sluicegate_config::document::Limit::Table(table) => {
-            format!("{}: {}", rule.name, table.rate)
-        }
-        sluicegate_config::document::Limit::Text(text) => text.clone(),
-    });
-    let expected = ["key1: fixed 7/minute", "key1_010: fixed 7/hour", "key1_other: fixed 7/minute"];
-    assert_eq!(rules.collect::<Vec<_>>(), expected);
+    let policies = Policies::new(&document, &Environment::new()).expect("valid policies");
+    let mut limits = Vec::new();
+    policies.each_limit(&mut |limit| limits.push(limit.to_string()));
+    let expected = [
+        "fixed 7/minute named key1",
+        "fixed 7/hour named key1_010",
+        "fixed 7/minute named key1_other",
+    ];
+    assert_eq!(limits, expected);
 }
 
 #[test]

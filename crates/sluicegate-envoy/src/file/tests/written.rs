@@ -2,7 +2,7 @@
 
 use super::{headers, policies, read_yaml, read_yaml_with_warnings};
 use crate::Descriptors;
-use sluicegate_config::document::{Condition, Key, Proxies, Texts};
+use sluicegate_config::document::{Condition, Key, Proxies};
 use sluicegate_tests::{Request, names};
 
 /// As Istio's example has it: its routes write the path under this name.
@@ -107,12 +107,13 @@ descriptors:
 
 #[test]
 fn what_envoy_gateway_writes_is_read() {
-    let on_pay = Condition { path: Some(Texts::One("/pay".into())), ..Condition::default() };
+    let mut on_pay = Condition::default();
+    on_pay.path = Some("/pay".into());
     let known = Descriptors::default()
         .when("httproute/shop/pay", "httproute/shop/pay", on_pay)
         .with("rule-0-match-0", Key::Header("x-user".into()))
         .when("rule-1-match-0", "rule-1-match-0", Condition::default())
-        .behind(Proxies { trusted: vec!["198.51.100.0/24".into()], header: None });
+        .behind(Proxies::new(["198.51.100.0/24"]));
     let (_, warnings) = read_yaml_with_warnings(GATEWAY, &known).expect("a valid file");
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings, ["1:1: name: this changes nothing, here or in the service"]);

@@ -110,7 +110,7 @@ pub(super) struct UsedTokens {
 
 impl From<UsedTokens> for Usage {
     fn from(UsedTokens { input, output, cached }: UsedTokens) -> Self {
-        Self { input, output, cached }
+        Self::new(input, output).cached(cached)
     }
 }
 

@@ -104,7 +104,7 @@ impl Context {
                 let free = sluicegate_core::adapter::Outcome::free();
                 Outcome::new(&free.decision(&Charge::new()))
             }
-            OnStoreError::Refuse => Outcome::failed(503, undecided.to_string()),
+            _ => Outcome::failed(503, undecided.to_string()),
         }
     }
 }
