@@ -75,3 +75,37 @@ impl KeyTag {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys are in Redis, where processes of several versions meet.
+    #[test]
+    fn numbers_stay_the_same_in_all_versions() {
+        let numbers = [
+            GLOBAL,
+            CONST,
+            METHOD,
+            PATH,
+            ROUTE,
+            HOST,
+            HEADER,
+            COOKIE,
+            QUERY,
+            EXTENSION,
+            FROM_FN,
+            IPV4,
+            IPV6,
+            FIRST,
+            CLAIM,
+            COUNTRY,
+            REGION,
+            GRPC_SERVICE,
+            GRPC_METHOD,
+            BINARY_METADATA,
+            CERTIFICATE,
+        ];
+        assert!(numbers.into_iter().eq(0..=20));
+    }
+}

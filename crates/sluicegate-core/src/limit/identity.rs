@@ -34,7 +34,10 @@ impl Limit {
                 (burst, 0)
             }
             AlgorithmSpec::LeakyBucket { queue, delay_after } => (queue, delay_after),
-            _ => (0, 0),
+            AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow
+            | AlgorithmSpec::Concurrent => (0, 0),
         };
         let numbers =
             [self.count, self.period, more, further, self.gap, self.ban, self.after, self.within];
@@ -49,21 +52,19 @@ impl Limit {
 
     /// The numbers that give a state its meaning, and the table that it is kept in.
     const fn meaning(&self) -> u64 {
-        let numbers = match (self.spec, self.algorithm) {
+        let numbers = match self.algorithm {
             // Stamps that were rounded up mean other moments where they are finer, and a shorter period would
             // drop those that a longer one still counts.
-            (AlgorithmSpec::SlidingLog { resolution }, _) if self.carried => {
-                [resolution, self.period, 0]
-            }
+            Algorithm::SlidingLog(log) if self.carried => [log.resolution, self.period, 0],
             _ if self.carried => [0; 3],
-            (_, Algorithm::TokenBucket(bucket)) => bucket.scale(),
-            (AlgorithmSpec::SteppedBucket { .. }, _) => [self.count, self.period, 0],
-            // PlainOutcome beyond the count means places booked in later windows, so the count gives the
-            // number its meaning.
-            (AlgorithmSpec::FixedWindow { .. }, _) => [self.period, self.count, 0],
-            (AlgorithmSpec::SlidingLog { resolution }, _) => [self.period, resolution, 0],
-            (_, Algorithm::SlidingWindow(sliding)) => [self.period, sliding.tick(), 0],
-            _ => [0; 3],
+            Algorithm::TokenBucket(bucket) => bucket.scale(),
+            Algorithm::SteppedBucket(_) => [self.count, self.period, 0],
+            // A number beyond the count means places booked in later windows, so the count gives the number its
+            // meaning.
+            Algorithm::FixedWindow(_) => [self.period, self.count, 0],
+            Algorithm::SlidingLog(log) => [self.period, log.resolution, 0],
+            Algorithm::SlidingWindow(sliding) => [self.period, sliding.tick(), 0],
+            Algorithm::Concurrency(_) => [0; 3],
         };
         let [a, b, c] = numbers;
         let hash = fnv_numbers(0xcbf2_9ce4_8422_2325, &[self.algorithm_code(), a, b, c]);

@@ -160,11 +160,11 @@ impl LimitParameters {
 impl Algorithm {
     fn of(limit: &Limit) -> Self {
         let (count, period) = (limit.count, limit.period);
-        match (limit.spec, limit.algorithm) {
-            (spec, algorithm::Algorithm::TokenBucket(bucket)) => {
+        match limit.algorithm {
+            algorithm::Algorithm::TokenBucket(bucket) => {
                 let [unit, drain, tick] = bucket.scale();
                 let cap = limit.capacity() * unit;
-                let (free, queues) = match spec {
+                let (free, queues) = match limit.spec {
                     AlgorithmSpec::LeakyBucket { delay_after, .. } => {
                         ((delay_after + 1) * unit, true)
                     }
@@ -172,18 +172,22 @@ impl Algorithm {
                 };
                 Self::TokenBucket { unit, drain, tick, cap, free, queues }
             }
-            (_, algorithm::Algorithm::SlidingWindow(sliding)) => {
+            algorithm::Algorithm::SteppedBucket(_) => {
+                Self::SteppedBucket { amount: count, every: period, cap: limit.capacity() }
+            }
+            algorithm::Algorithm::FixedWindow(_) => {
+                let from_first =
+                    matches!(limit.spec, AlgorithmSpec::FixedWindow { from_first: true });
+                Self::FixedWindow { count, period, from_first }
+            }
+            algorithm::Algorithm::SlidingWindow(sliding) => {
                 let tick = sliding.tick();
                 Self::SlidingWindow { count, period: period / tick, tick }
             }
-            (AlgorithmSpec::FixedWindow { from_first }, _) => {
-                Self::FixedWindow { count, period, from_first }
+            algorithm::Algorithm::SlidingLog(log) => {
+                Self::SlidingLog { count, period, resolution: log.resolution }
             }
-            (AlgorithmSpec::SlidingLog { resolution }, _) => {
-                Self::SlidingLog { count, period, resolution }
-            }
-            (AlgorithmSpec::Concurrent, _) => Self::Concurrency { count },
-            _ => Self::SteppedBucket { amount: count, every: period, cap: limit.capacity() },
+            algorithm::Algorithm::Concurrency(_) => Self::Concurrency { count },
         }
     }
 }

@@ -70,7 +70,10 @@ impl Limit {
         match self.algorithm {
             Algorithm::FixedWindow(fixed) => Some(fixed.window_begins(state.words, now, wait)),
             Algorithm::SlidingWindow(sliding) => Some(sliding.window_begins(now, wait)),
-            _ => None,
+            Algorithm::TokenBucket(_)
+            | Algorithm::SteppedBucket(_)
+            | Algorithm::SlidingLog(_)
+            | Algorithm::Concurrency(_) => None,
         }
     }
 

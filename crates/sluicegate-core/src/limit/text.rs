@@ -46,7 +46,9 @@ impl fmt::Display for Limit {
             AlgorithmSpec::FixedWindow { .. } => "fixed ",
             AlgorithmSpec::SlidingLog { .. } => "log ",
             AlgorithmSpec::SlidingWindow => "sliding ",
-            _ => "",
+            AlgorithmSpec::TokenBucket { .. }
+            | AlgorithmSpec::SteppedBucket { .. }
+            | AlgorithmSpec::Concurrent => "",
         })?;
         self.write_rate(f)?;
         match self.spec {
@@ -66,7 +68,11 @@ impl fmt::Display for Limit {
             AlgorithmSpec::SlidingLog { resolution } if resolution > 1 => {
                 write!(f, " resolution {}", Time(resolution))?;
             }
-            _ => {}
+            AlgorithmSpec::TokenBucket { .. }
+            | AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow
+            | AlgorithmSpec::Concurrent => {}
         }
         if self.count_refused {
             f.write_str(" count-refused")?;

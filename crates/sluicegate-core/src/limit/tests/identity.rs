@@ -180,3 +180,44 @@ proptest! {
         prop_assert_eq!(share(a, b), told(a) == told(b), "{} and {}", a, b);
     }
 }
+
+/// Identities are in Redis, where processes of several versions meet. A limit whose identity changed would begin anew.
+#[test]
+fn identities_stay_the_same_in_all_versions() {
+    let pinned = [
+        ("10/minute", [0x4d6b_6a07_0d5a_d5e9, 0x895d_82fe_8d5e_7c7b, 0x12fc_2d20_e423_37fa]),
+        (
+            "10/minute burst 3",
+            [0x6362_fa97_06da_258e, 0x895d_82fe_8d5e_7c7b, 0x12fc_2d20_e423_37fa],
+        ),
+        (
+            "10/minute stepped burst 10",
+            [0x9f62_1748_63d3_b6c2, 0x433d_7a8a_68f1_ccfc, 0xa0b1_d7da_cf6c_a74c],
+        ),
+        (
+            "leaky 10/minute queue 5",
+            [0x562b_0ba2_4b3c_80cf, 0x2f34_11c2_ae30_28d0, 0x6786_6337_c50c_7589],
+        ),
+        ("fixed 10/minute", [0x903d_ed72_5b41_dd13, 0x28c2_3351_69a5_dd03, 0xbe65_a30a_0330_9453]),
+        (
+            "fixed 10/minute from-first",
+            [0xc055_0926_063e_8fae, 0x8c4d_0e42_9f82_5d9e, 0xbe65_a30a_0330_9453],
+        ),
+        (
+            "sliding 10/minute",
+            [0xc7de_5707_7948_743b, 0xe5e2_d656_c144_acdb, 0x8547_4266_f8db_0ee8],
+        ),
+        (
+            "log 10/minute resolution 1 second",
+            [0xed91_f79c_a9f2_099b, 0xd0b5_e6db_1a74_907b, 0x7122_86ef_f86f_b90f],
+        ),
+        ("concurrent 10", [0xa73b_db6b_cff4_5990, 0xec04_f304_3b81_bee2, 0xec04_f304_3b81_bee2]),
+    ];
+    for (text, expected) in pinned {
+        let limit: Limit = text.parse().unwrap();
+        let named = limit.named("a");
+        let carried = if text.starts_with("concurrent") { named } else { named.carried() };
+        let ids = [limit, named, carried].map(|limit| limit.id());
+        assert_eq!(ids, expected, "{text}, without a name, named, and carried over");
+    }
+}
