@@ -27,6 +27,9 @@ pub const DEAR: u64 = 20_000;
 /// How long a client waits for its answer, in microseconds.
 pub const PATIENCE: u64 = 1_000_000;
 
+/// The share of the core that the documentation shows.
+pub const SHARE: f64 = 1.0;
+
 /// What the core does in 0.2 s.
 pub const QUEUE: u64 = 200_000;
 

@@ -8,7 +8,7 @@ use sluicegate_throttle::scheduler::{
 };
 
 use super::server::{Act, Contender, End, Job, Request};
-use super::{CHEAP, QUEUE};
+use super::{CHEAP, QUEUE, SHARE};
 
 /// The scheduler and the predictor of `sluicegate-throttle`, as its layer uses them.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Throttled {
 }
 
 impl Default for Throttled {
-    /// Drained by the core's time, with a queue for 0.2 s of it.
+    /// As documented: drained by the core's time, with a queue for 0.2 s of it.
     fn default() -> Self {
         Self::with(|builder| builder)
     }
@@ -38,7 +38,7 @@ impl Throttled {
     ///
     /// When those cannot work.
     pub fn with(change: impl FnOnce(SchedulerBuilder) -> SchedulerBuilder) -> Self {
-        Self::new(change(Self::drained_by(1.0)))
+        Self::new(change(Self::drained_by(SHARE)))
     }
 
     /// Drained by this share of the core's time, as `cpu` does, with a queue for 0.2 s of it.

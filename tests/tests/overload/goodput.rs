@@ -8,15 +8,27 @@ use sluicegate_tests::overload::{
 
 const CRITICAL_PLUS: usize = 0;
 const CRITICAL: usize = 1;
+const SHEDDABLE_PLUS: usize = 2;
 const SHEDDABLE: usize = 3;
 
 #[test]
 fn below_its_capacity_a_server_sheds_next_to_nothing() {
     let report = run(&mut Throttled::default(), &mut four_classes(0.8), 200);
-    for class in 0..SHEDDABLE {
+    for class in [CRITICAL_PLUS, CRITICAL] {
         assert!(report.goodput(class) >= 0.9999, "{report:?}");
     }
-    assert!(report.goodput(SHEDDABLE) >= 0.98, "{report:?}");
+    for class in [SHEDDABLE_PLUS, SHEDDABLE] {
+        assert!(report.goodput(class) >= 0.99, "{report:?}");
+    }
+}
+
+/// The least critical requests are overtaken by others, and are served before they would be shed.
+#[test]
+fn at_nine_tenths_of_its_capacity_a_server_sheds_only_what_does_not_fit_into_the_queue() {
+    let report = run(&mut Throttled::default(), &mut four_classes(0.9), 200);
+    let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
+    assert!(sum(&report.served) >= 0.985 * sum(&report.offered), "{report:?}");
+    assert!(report.goodput(SHEDDABLE) >= 0.97, "{report:?}");
 }
 
 #[test]

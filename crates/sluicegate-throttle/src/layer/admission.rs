@@ -8,6 +8,7 @@ use super::observing::Observing;
 use super::report::WaitSpan;
 use super::requests::Described;
 use super::shared::Shared;
+use super::turn;
 use super::unit::Unit;
 use super::waiter::{Told, Waiter};
 use crate::scheduler::{Id, Offer, Offered, Shed};
@@ -29,6 +30,7 @@ impl Shared {
         let now = self.clock.now();
         self.note_unread(&mut state, unread, now);
         let mut instructions = std::mem::take(&mut state.instructions);
+        state.allow(turn::is_due(now));
         state.follow_processors(now, &mut instructions);
         let (cost, is_known) = match self.unit {
             Unit::Requests => (1, false),
@@ -72,14 +74,34 @@ impl Shared {
         admission
     }
 
+    /// A request that was told to start is polled, so the next one can be told.
+    fn polls(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.unpolled -= 1;
+        if !state.scheduler.is_held() {
+            return;
+        }
+        // This thread is going to run a handler, so the next request is started in the next turn.
+        let mut wakers = Vec::new();
+        if !turn::is_possible() {
+            let mut instructions = std::mem::take(&mut state.instructions);
+            state.allow(false);
+            state.scheduler.drain(self.clock.now(), &mut instructions);
+            wakers = state.tell(instructions);
+        }
+        self.let_go(state, wakers);
+    }
+
     /// A queued request is dropped.
     fn leave(self: &Arc<Self>, id: Id, waiter: &Waiter) {
         let mut state = self.lock();
         let mut instructions = std::mem::take(&mut state.instructions);
+        let now = self.clock.now();
+        state.allow(turn::is_due(now));
         if state.scheduler.cancel(id) {
             state.waiters[id.slot()] = None;
         } else if let Some(Told::Start(running)) = waiter.take() {
-            let now = self.clock.now();
+            state.unpolled -= 1;
             state.scheduler.not_started(now, running, &mut instructions);
         }
         let wakers = state.tell(instructions);
@@ -104,6 +126,7 @@ impl Place {
                 self.id = None;
                 Poll::Ready(self.span.in_scope(|| match told {
                     Told::Start(running) => {
+                        self.shared.polls();
                         let Observing { name, meter, .. } = &self.shared.observing;
                         meter.waited(name, &self.shared.classes, &running);
                         Ok(InService::told(&self.shared, running, self.key))

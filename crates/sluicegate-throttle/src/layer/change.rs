@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::processors::Processors;
 use super::shared::{Shared, State};
+use super::turn;
 use crate::error::ConfigError;
 use crate::scheduler::SchedulerBuilder;
 
@@ -15,6 +16,7 @@ impl Shared {
         let mut state = self.lock();
         let now = self.now();
         let mut instructions = std::mem::take(&mut state.instructions);
+        state.allow(turn::is_due(now));
         let changed = state.scheduler.reconfigure(now, builder, &mut instructions);
         if let (Ok(()), State { scheduler, processors: Some(known), .. }, Some(new)) =
             (&changed, &mut *state, processors)

@@ -17,6 +17,7 @@ use tokio::runtime::{Handle, Id};
 use super::alarm::Alarm;
 use super::shared::{Shared, State};
 use super::sync::MutexGuard;
+use super::turn;
 
 /// How much later than the first drainer the others look, in microseconds. A rate makes up for more than that.
 const GRACE: u64 = 5_000;
@@ -26,7 +27,7 @@ impl Shared {
     /// deadlines.
     #[inline]
     pub(super) fn let_go(self: &Arc<Self>, state: MutexGuard<'_, State>, wakers: Vec<Waker>) {
-        let next = state.scheduler.next_at();
+        let next = state.next_at();
         // Nearly always there is nothing to do.
         if next.is_some() || !wakers.is_empty() {
             self.let_go_on(state, wakers, next);
@@ -75,15 +76,19 @@ impl Shared {
         }
     }
 
-    /// Starts and answers what is due. Returns when the drainer goes on, and how long that is from now; `None` when
-    /// nothing waits for a moment any more.
-    fn drain(&self, runtime: Option<Id>) -> Option<(u64, Duration)> {
+    /// Starts and answers what is due, in a new turn of the thread or in the present one. Returns when the drainer goes
+    /// on, and how long that is from now; zero after the next turn, and `None` when nothing waits for a moment any more.
+    fn drain(&self, runtime: Option<Id>, is_turn: bool) -> Option<(u64, Duration)> {
         let mut state = self.lock();
         let now = self.clock.now();
+        if is_turn {
+            turn::is_over();
+        }
+        state.allow(turn::is_due(now));
         let mut instructions = std::mem::take(&mut state.instructions);
         state.scheduler.drain(now, &mut instructions);
         let wakers = state.tell(instructions);
-        let next = state.scheduler.next_at();
+        let next = state.next_at();
         let drainers = &mut state.drainers;
         let mut at = None;
         if let Some(mut own) = drainers.iter().position(|alarm| alarm.runtime == runtime) {
@@ -118,7 +123,7 @@ impl Shared {
 
 /// When the drainer at this place of the list looks, if the first does at `next`.
 const fn due(place: usize, next: u64) -> u64 {
-    if place == 0 { next } else { next.saturating_add(GRACE) }
+    if place == 0 || next == 0 { next } else { next.saturating_add(GRACE) }
 }
 
 /// It ends when nothing waits for a moment.
@@ -131,7 +136,13 @@ struct Drainer {
 
 async fn drain(mut drainer: Drainer) {
     let (shared, runtime) = (Arc::clone(&drainer.shared), drainer.runtime);
-    while let Some((at, time)) = shared.drain(runtime) {
+    let mut is_turn = false;
+    while let Some((at, time)) = shared.drain(runtime, is_turn) {
+        is_turn = at == 0;
+        if is_turn {
+            turn::pass().await;
+            continue;
+        }
         // A runtime without timers says so in a panic, on standard error, and cannot be asked before.
         let timer = || Sleep::new(&shared.clock, time, tokio::time::sleep);
         let Ok(mut sleep) = catch_unwind(AssertUnwindSafe(timer)) else {
@@ -150,7 +161,7 @@ fn drain_in_thread(mut drainer: Drainer) {
     let drain = move || {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut cx = Context::from_waker(&waker);
-        while let Some((at, time)) = drainer.shared.drain(drainer.runtime) {
+        while let Some((at, time)) = drainer.shared.drain(drainer.runtime, true) {
             let until = Instant::now() + time;
             while drainer.shared.poll_earlier(drainer.runtime, at, &mut cx).is_pending() {
                 let left = until.saturating_duration_since(Instant::now());

@@ -167,6 +167,7 @@ mod started;
 mod sync;
 mod throttle;
 mod throttle_layer;
+mod turn;
 mod unit;
 mod waiter;
 mod when_shed;

@@ -7,6 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::hold_until::HoldUntil;
 use super::shared::Shared;
+use super::turn;
 use crate::scheduler::{Outcome, Running};
 
 /// A request that is counted.
@@ -98,6 +99,7 @@ impl Served {
     pub(super) fn pause_at(&mut self, now: u64) {
         if let Some(before) = self.polled_since.take() {
             self.polled += now.saturating_sub(before);
+            turn::polled(before, now);
         }
         self.paused = now;
     }

@@ -12,6 +12,7 @@ use super::observing::Observing;
 use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
+use super::turn;
 use super::unit::{Measured, Reported, Unit};
 use super::waiter::{Told, Waiter};
 use crate::class::{Class, Classes};
@@ -50,6 +51,10 @@ pub(super) struct State {
     #[cfg(feature = "tracing")]
     pub(super) told_again: u64,
     pub(super) accuracy: Accuracy,
+    /// How long a request is polled, smoothed over about sixteen of them, in microseconds.
+    poll_time: f64,
+    /// Requests that were told to start, and have not been polled since.
+    pub(super) unpolled: usize,
     pub(super) flow_names: FlowNames,
 }
 
@@ -103,7 +108,9 @@ impl Shared {
             state.predictor.learn_for(key, running.flow(), running.class(), actual);
             state.accuracy.learn(key, running.cost(), actual);
         }
+        state.poll_time += (polled as f64 - state.poll_time) / 16.0;
         let mut instructions = std::mem::take(&mut state.instructions);
+        state.allow(turn::is_due(now));
         state.scheduler.done(now, running, actual, outcome, &mut instructions);
         let wakers = state.tell(instructions);
         self.let_go(state, wakers);
@@ -139,8 +146,29 @@ impl State {
             #[cfg(feature = "tracing")]
             told_again: 0,
             accuracy: Accuracy::default(),
+            poll_time: 0.0,
+            unpolled: 0,
             flow_names: FlowNames::default(),
         }
+    }
+
+    /// Allows the scheduler to start as many requests as are polled in a turn of each runtime. In a thread whose turn is
+    /// due, it is none.
+    #[inline]
+    pub(super) fn allow(&mut self, is_due: bool) {
+        let requests = if is_due { 0 } else { self.room() };
+        self.scheduler.allow(requests);
+    }
+
+    fn room(&self) -> usize {
+        let of_each = (turn::LONGEST as f64 / self.poll_time.max(1.0)) as usize;
+        (of_each.max(1) * self.drainers.len().max(1)).saturating_sub(self.unpolled)
+    }
+
+    /// When a drainer has something to do: zero for at once, where a request waits for nothing but a turn.
+    #[inline]
+    pub(super) fn next_at(&self) -> Option<u64> {
+        if self.scheduler.is_held() && self.room() > 0 { Some(0) } else { self.scheduler.next_at() }
     }
 
     /// Learns which processors can be used from the request that is served in this thread.
@@ -181,7 +209,10 @@ impl State {
         let mut wakers = Vec::new();
         for instruction in instructions.drain(..) {
             let (id, told) = match instruction {
-                Instruction::Start(id, running) => (id, Told::Start(running)),
+                Instruction::Start(id, running) => {
+                    self.unpolled += 1;
+                    (id, Told::Start(running))
+                }
                 Instruction::Shed(id, shed) => (id, Told::Shed(shed)),
             };
             let waiter = self.waiters[id.slot()].take();

@@ -191,8 +191,8 @@ impl ThrottleBuilder {
         self.rate(cost, Unit::Reported)
     }
 
-    /// Starts requests that need this share of the processors that handlers can use. 0.8 leaves a fifth for everything
-    /// else. Handlers can use as many processors as the process may, but not more than the runtimes that serve the
+    /// Starts requests that need this share of the processors that handlers can use. Take 1.0, unless something else needs
+    /// the rest: what does not fit into a smaller share is shed, however idle the processors are. Handlers can use as many processors as the process may, but not more than the runtimes that serve the
     /// throttle's requests have worker threads: one for a runtime of one thread. The throttle learns that from its
     /// requests. Limits of containers count if the standard library sees them.
     ///
@@ -233,8 +233,7 @@ impl ThrottleBuilder {
     }
 
     /// Sizes the queue for what the capacity drains in this time: no request waits for much longer. Costs are estimates,
-    /// so a request is shed when it has waited for an eighth more; with a rate or a share of the processors, where more
-    /// critical requests may overtake it, after twice the time.
+    /// so a request is shed when it has waited for an eighth more: see [`SchedulerBuilder::queue_time`].
     pub const fn queue(mut self, time: Duration) -> Self {
         self.queue = Some(time);
         self

@@ -103,8 +103,9 @@ impl SchedulerBuilder {
 
     /// Sizes the queue for what the capacity drains in this time, instead of for a [cost](Self::queue). For work in
     /// flight, costs then are the microseconds for which requests run. Costs are estimates, so a request is shed when it
-    /// has waited for an eighth longer than this; with a rate, where more critical requests may overtake it, after twice
-    /// the time.
+    /// has waited for an eighth longer than this. In a queue that is not full, a request that has waited for three quarters
+    /// of it is started before more critical ones. That does not go with [`weights`](Self::weights) and
+    /// [`freshest_when_late`](Self::freshest_when_late): with a rate, a request is then shed after twice the time.
     pub fn queue_time(mut self, time: Duration) -> Self {
         self.queue = QueueSize::Time(micros(time));
         self

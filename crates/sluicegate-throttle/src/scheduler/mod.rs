@@ -89,6 +89,8 @@ pub struct Scheduler {
     bound: u64,
     /// No request has waited for too long before this time, in microseconds.
     stale_at: u64,
+    /// Until then the queue counts as full, because a request has waited for too long.
+    full_until: u64,
     lanes: Lanes,
     shares: Option<Shares>,
     partitions: Partitions,
@@ -102,6 +104,10 @@ pub struct Scheduler {
     /// Of each class.
     counts: Box<[Counts]>,
     level: Level,
+    /// How many requests may be started until [`allow`](Self::allow) is called again.
+    allowance: usize,
+    /// Whether the capacity has room for a request that waits only because no more may be started.
+    is_held: bool,
     /// A buffer for the requests that may be evicted, reused from one eviction to the next.
     victims: Vec<(Index, u64)>,
 }
@@ -125,6 +131,7 @@ impl Scheduler {
             size: plan.size,
             bound,
             stale_at: u64::MAX,
+            full_until: 0,
             lanes,
             shares: plan.weights.map(Shares::new),
             partitions,
@@ -137,6 +144,8 @@ impl Scheduler {
             run_times: RunTimes::new(plan.keys),
             counts: (0..plan.classes).map(|_| Counts::default()).collect(),
             level: Level::new(plan.classes),
+            allowance: usize::MAX,
+            is_held: false,
             victims: Vec::new(),
         }
     }
@@ -206,10 +215,15 @@ impl Scheduler {
     fn drain_queue(&mut self, now: u64, out: &mut Vec<Instruction>) {
         self.shed_missed(now, out);
         self.shed_stale(now, out);
+        self.is_held = false;
         while self.len > 0 && self.has_place(now) {
+            if self.allowance == 0 {
+                self.is_held = true;
+                return;
+            }
             self.drop_stale_ends(now, out);
             let late = self.late_after.map(|after| now.saturating_sub(after));
-            let Some(lane) = self.next_lane() else { return };
+            let Some(lane) = self.next_lane(now) else { return };
             let Some(index) = self.lanes.get_mut(lane).next(&self.slab, late) else { return };
             let entry = self.slab.entry(index);
             let &Entry { queue, since, is_tried, .. } = entry;
@@ -232,6 +246,7 @@ impl Scheduler {
             let id = self.take(index);
             let is_tried = chance == Chance::Tried;
             let running = self.start(Running::new(now, lane, &offer, since, is_tried));
+            self.allowance -= 1;
             out.push(Instruction::Start(id, running));
         }
     }
@@ -246,11 +261,24 @@ impl Scheduler {
 
     fn next_of_queued(&self) -> Option<u64> {
         let free_at = match &self.capacity {
-            Capacity::Rate(rate) => Some(rate.free_at()),
-            Capacity::InFlight(_) => None,
+            Capacity::Rate(rate) if !self.is_held => Some(rate.free_at()),
+            _ => None,
         };
         let stale_at = self.longest_wait().map(|_| self.stale_at);
         free_at.into_iter().chain(stale_at).chain(self.deadlines.next_at()).min()
+    }
+
+    /// Starts at most this many requests, at once or out of the queue, until it is called again. Requests for which there
+    /// is capacity beyond that wait, and [`is_held`](Self::is_held) says so.
+    #[cfg(feature = "_layer")]
+    pub(crate) const fn allow(&mut self, requests: usize) {
+        self.allowance = requests;
+    }
+
+    /// Whether a request waits that could be started if more were [allowed](Self::allow).
+    #[cfg(feature = "_layer")]
+    pub(crate) const fn is_held(&self) -> bool {
+        self.is_held && self.len > 0
     }
 
     /// Whether a waiting request can be started now.
@@ -267,9 +295,9 @@ impl Scheduler {
         }
     }
 
-    /// The queue that is served next: that of a partition with a guaranteed place, or that of the class whose turn it
-    /// is.
-    fn next_lane(&self) -> Option<Lane> {
+    /// The queue that is served next: that of a partition with a guaranteed place, that of a request which would wait for
+    /// too long, or that of the class whose turn it is.
+    fn next_lane(&self, now: u64) -> Option<Lane> {
         let owed = match &self.capacity {
             Capacity::InFlight(limit) => self.partitions.owed(limit.limit()),
             Capacity::Rate(_) => None,
@@ -278,6 +306,9 @@ impl Scheduler {
             let waits = |&rank: &usize| self.lanes.get(Lane { rank, partition }).len > 0;
             let rank = self.next_class(waits)?;
             return Some(Lane { rank, partition });
+        }
+        if let Some(lane) = self.overdue(now) {
+            return Some(lane);
         }
         let rank = self.next_class(|&rank| self.lanes.has_waiting(rank))?;
         let partition = self.lanes.longest_waiting(rank, &self.slab)?;

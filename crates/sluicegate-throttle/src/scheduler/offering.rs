@@ -111,7 +111,7 @@ impl Scheduler {
 
     /// Whether a new request starts at once. Everything that could start has been started before.
     fn starts_at_once(&mut self, lane: Lane, now: u64) -> bool {
-        match &mut self.capacity {
+        let has_place = match &mut self.capacity {
             Capacity::Rate(rate) => {
                 rate.advance(now, self.len > 0);
                 self.len == 0 && rate.is_free()
@@ -121,7 +121,9 @@ impl Scheduler {
                 self.len == 0 && self.running < limit
                     || self.partitions.is_below_share(lane.partition, limit)
             }
-        }
+        };
+        self.is_held |= has_place && self.allowance == 0;
+        has_place && self.allowance > 0
     }
 
     fn refuse(&mut self, reason: ShedReason, rank: usize) -> Offered {

@@ -1,6 +1,7 @@
 use super::Scheduler;
 use super::capacity::Capacity;
 use super::instruction::{Instruction, ShedReason};
+use super::lane::Lane;
 
 /// The largest size of a queue. It keeps sums of costs far from overflow.
 const MOST: u64 = u64::MAX >> 2;
@@ -22,26 +23,25 @@ impl QueueSize {
             Self::Time(time) => capacity.drained_in(time).min(MOST),
         }
     }
-
-    /// How long a request may wait, in microseconds, whatever was predicted.
-    ///
-    /// How long places are held is an estimate, so a request that was queued for the whole time can wait for a little
-    /// longer: an eighth. A rate drains by itself. There, a request waits for longer while more critical ones overtake
-    /// it, as the least critical do for moments in a server that is busy but not overloaded. At 0.8 times the load, the
-    /// simulated server of `docs/benchmarks/overload.md` would lose 4.4 % of them after an eighth.
-    const fn longest_wait(self, capacity: &Capacity) -> Option<u64> {
-        match (self, capacity) {
-            (Self::Cost(_), _) => None,
-            (Self::Time(time), Capacity::InFlight(_)) => Some(time.saturating_add(time / 8)),
-            (Self::Time(time), Capacity::Rate(_)) => Some(time.saturating_mul(2)),
-        }
-    }
 }
 
 impl Scheduler {
-    /// How long a request may wait, in microseconds. `None` for any time.
-    pub(super) const fn longest_wait(&self) -> Option<u64> {
-        self.size.longest_wait(&self.capacity)
+    /// How long a request may wait, in microseconds, whatever was predicted; `None` for any time. Because costs are
+    /// estimates, it is an eighth longer than the queue is long. A rate drains by itself, and where no request is
+    /// [moved forward](Self::overdue), a class waits for as long as others fill their shares: twice as long at most.
+    pub(super) fn longest_wait(&self) -> Option<u64> {
+        match (self.size, &self.capacity) {
+            (QueueSize::Cost(_), _) => None,
+            (QueueSize::Time(time), Capacity::Rate(_)) if !self.moves_forward() => {
+                Some(time.saturating_mul(2))
+            }
+            (QueueSize::Time(time), _) => Some(time.saturating_add(time / 8)),
+        }
+    }
+
+    /// Whether classes and flows are served in their order, the oldest request first.
+    const fn moves_forward(&self) -> bool {
+        self.shares.is_none() && self.late_after.is_none()
     }
 
     /// Called when a request is queued: it may wait from now on.
@@ -56,12 +56,41 @@ impl Scheduler {
             return;
         }
         let Some(longest) = self.longest_wait() else { return };
+        let before = self.len;
         self.shed_oldest(out, |scheduler, at| {
             let oldest = scheduler.lanes.all()[at].ages.oldest?;
             let waited = now.saturating_sub(scheduler.slab.entry(oldest).since);
             (waited >= longest).then_some(ShedReason::Stale)
         });
+        if self.len < before {
+            self.full_until = now.saturating_add(longest);
+        }
         self.stale_at = self.oldest().map_or(u64::MAX, |since| since.saturating_add(longest));
+    }
+
+    /// The queue of the oldest request, if that has waited for three quarters of the queue's time and the queue has room
+    /// for a fifth more.
+    ///
+    /// A queue that does not fill is short enough for everybody, but the least critical are overtaken again and again: a
+    /// server that is busy, and not overloaded, would shed them for having waited for too long. At 0.9 times the load, the
+    /// simulated server of `docs/benchmarks/overload.md` would lose 10.9 % of them, and loses 2.4 %. Under overload the
+    /// queue is full, and classes decide. For how long places are held says little about handlers that keep their thread
+    /// busy. With work in flight, the queue counts as full after a request has waited for too long.
+    pub(super) fn overdue(&self, now: u64) -> Option<Lane> {
+        let QueueSize::Time(time) = self.size else { return None };
+        let longest = self.longest_wait()?;
+        let is_overdue = |since: u64| now.saturating_sub(since) >= time - time / 4;
+        // No request was offered before that.
+        if !is_overdue(self.stale_at.saturating_sub(longest)) || !self.moves_forward() {
+            return None;
+        }
+        let was_full = matches!(self.capacity, Capacity::InFlight(_)) && now < self.full_until;
+        if was_full || self.cost > self.bound - self.bound / 5 {
+            return None;
+        }
+        let oldest = self.lanes.all().iter().filter_map(|queue| queue.ages.oldest);
+        let oldest = oldest.map(|index| self.slab.entry(index)).min_by_key(|entry| entry.since)?;
+        is_overdue(oldest.since).then(|| oldest.lane())
     }
 
     /// When the oldest of the requests that wait was offered.

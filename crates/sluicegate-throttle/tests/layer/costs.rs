@@ -68,6 +68,8 @@ async fn cost_of(clock: &ManualClock, throttle: &Throttle, cost: Option<Cost>) -
     assert_eq!(throttle.snapshot().running, 1);
     response.into_body().collect().await.unwrap();
     assert_eq!(throttle.snapshot().running, 0);
+    // The thread rests, so the next request starts at once.
+    clock.advance(Duration::from_millis(1));
     throttle.snapshot().actual_cost - before
 }
 

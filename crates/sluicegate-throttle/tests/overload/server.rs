@@ -53,13 +53,16 @@ pub(crate) struct Load {
     pub(crate) patience: Duration,
     /// In percent, by class.
     pub(crate) classes: [u64; 4],
+    /// What it takes to read a request, before the throttle sees it.
+    pub(crate) reading: Duration,
 }
 
 impl Load {
     /// Requests of the lowest class, for three seconds, of clients that leave after half a second.
     pub(crate) const fn new(per_second: u64) -> Self {
         let (time, patience) = (Duration::from_secs(3), Duration::from_millis(500));
-        Self { per_second, time, patience, classes: [0, 0, 0, 100] }
+        let reading = Duration::ZERO;
+        Self { per_second, time, patience, classes: [0, 0, 0, 100], reading }
     }
 }
 
@@ -109,7 +112,7 @@ async fn send(clock: ManualClock, throttle: Throttle, load: Load, handlers: Hand
     let mut clients = VecDeque::<(u64, AbortHandle)>::new();
     let (gap, time) = (1_000_000.0 / load.per_second as f64, load.time.as_micros() as u64);
     let mut number = 0;
-    loop {
+    'time: loop {
         let due = (gap * number as f64) as u64;
         if due < time && start + due <= clock.now() {
             let class = class_of(number, load.classes);
@@ -118,6 +121,7 @@ async fn send(clock: ManualClock, throttle: Throttle, load: Load, handlers: Hand
             let request = request.body(String::new()).unwrap();
             let (mut service, report, clock) = (service.clone(), Rc::clone(&report), clock.clone());
             let client = spawn_local(async move {
+                clock.advance(load.reading);
                 let response = service.call(request).await.unwrap_or_else(|never| match never {});
                 let status = response.status();
                 response.into_body().collect().await.unwrap_or_else(|never| match never {});
@@ -146,9 +150,14 @@ async fn send(clock: ManualClock, throttle: Throttle, load: Load, handlers: Hand
             client.abort();
             clients.pop_front();
         }
-        // What is woken wakes others: a handler its client, a place in the queue the next handler.
+        // What is woken wakes others: a handler its client, a place in the queue the next handler. If a handler has
+        // kept the thread busy meanwhile, others may have come.
+        let before = clock.now();
         for _ in 0..8 {
             yield_now().await;
+            if clock.now() != before {
+                continue 'time;
+            }
         }
         if due >= time && clients.iter().all(|(_, client)| client.is_finished()) {
             break;

@@ -65,6 +65,34 @@ fn what_is_answered_in_time_is_the_capacity_whatever_the_load() {
     }
 }
 
+/// On one thread a handler that computes keeps all others waiting, and 50 in a second are served, however many places
+/// there are.
+#[test]
+fn places_of_handlers_that_keep_the_thread_busy_are_taken_by_those_that_can_be_served() {
+    let builders: [fn() -> ThrottleBuilder; 4] = [
+        || Throttle::builder().in_flight(1),
+        || Throttle::builder().in_flight(PLACES),
+        || Throttle::builder().in_flight(100),
+        || Throttle::builder().adaptive(Bandwidth::default()),
+    ];
+    for builder in builders {
+        for per_second in [75, 150, 500] {
+            let load = Load { classes: [10, 30, 30, 30], ..Load::new(per_second) };
+            let clock = ManualClock::new();
+            let throttle = throttle(&clock, builder());
+            let report = run(&clock, &throttle, load, |_, _| Work::Compute(WORK));
+            let capacity = 50 * load.time.as_secs();
+            let in_time = report.in_time() as u64;
+            assert!(in_time * 100 >= capacity * 95, "{in_time} of {capacity}, {load:?}");
+            // A handler that runs is not interrupted.
+            let longest = report.longest_wait;
+            assert!(longest <= LONGEST + 3 * WORK, "{longest:?}, {load:?}");
+            let (critical, sent) = (report.answered[0].len() as u64, report.sent[0]);
+            assert!(critical * 100 >= sent * 97, "{critical} of {sent}, {load:?}");
+        }
+    }
+}
+
 #[test]
 fn an_adaptive_limit_answers_in_time_whatever_the_load() {
     for load in loads() {

@@ -21,6 +21,7 @@ fn cost_of(client: &Client, handlers: &Handlers, throttle: &Throttle, cost: Opti
     handlers.answer(Reply { cost, work: Duration::from_millis(2), ..Reply::of(3) });
     assert_eq!(sent.answer().read(), "frameframeframe");
     assert_eq!(throttle.snapshot().running, 0);
+    handlers.rest();
     throttle.snapshot().actual_cost - before
 }
 

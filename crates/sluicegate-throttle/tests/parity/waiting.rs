@@ -139,6 +139,7 @@ pub(crate) async fn a_deadline_that_cannot_be_met_is_refused_at_once(server: &im
     let first = client.send(get("/shop"));
     handlers.answer(Reply { work: Duration::from_millis(10), ..Reply::default() });
     first.answer();
+    handlers.rest();
     let _running = client.send(get("/shop"));
     let within = |millis: &str| get("/shop").header("x-deadline-ms", millis);
     let refused = client.ask(within("5"));

@@ -67,7 +67,27 @@ fn nothing_is_queued_while_a_rate_owes_more_than_a_queue_holds() {
     scheduler.done(0, running, Some(10_000_000), Outcome::Success, &mut out);
     let refused = scheduler.offer(0, offer(CRITICAL, 1), &mut out);
     assert_eq!(reason(&refused), ShedReason::Full);
-    queued(&scheduler.offer(8_000_000, offer(CRITICAL, 1), &mut out));
+    queued(&scheduler.offer(8_900_000, offer(CRITICAL, 1), &mut out));
+}
+
+/// More critical ones would overtake it for ever, although there is time for all of them.
+#[test]
+fn in_a_queue_that_is_not_full_a_request_goes_first_before_it_would_be_shed() {
+    for (cost, goes_first) in [(1, true), (700, false)] {
+        let builder = Scheduler::builder().in_flight(1).queue_time(Duration::from_micros(800));
+        let (mut scheduler, running) = busy(builder);
+        let mut out = Vec::new();
+        let old = queued(&scheduler.offer(100, offer(NOT_CRITICAL, 1), &mut out));
+        let next = queued(&scheduler.offer(600, offer(CRITICAL, 1), &mut out));
+        queued(&scheduler.offer(650, offer(CRITICAL, cost), &mut out));
+        // After 599 of 800 microseconds.
+        scheduler.done(699, running, None, Outcome::Success, &mut out);
+        let Some(Instruction::Start(id, running)) = out.pop() else { panic!("{out:?}") };
+        assert_eq!(id, next);
+        scheduler.done(700, running, None, Outcome::Success, &mut out);
+        let Some(Instruction::Start(id, _)) = out.pop() else { panic!("{out:?}") };
+        assert_eq!(id == old, goes_first, "the queue holds {cost}");
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -93,7 +113,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     /// Whatever was predicted, whatever it cost, and whatever the others do: classes, weights, flows, partitions, order.
-    /// An eighth longer than the queue, and twice as long for a rate.
+    /// An eighth longer than the queue, and twice as long for a rate with weights or freshest first.
     #[test]
     fn no_request_waits_for_longer_than_it_may(
         is_rate in any::<bool>(),
@@ -102,7 +122,7 @@ proptest! {
         operations in proptest::collection::vec(operation(), 1..300),
     ) {
         let builder = Scheduler::builder().queue_time(Duration::from_millis(200));
-        let longest = if is_rate { 400_000 } else { 225_000 };
+        let longest = if is_rate && (has_weights || is_late) { 400_000 } else { 225_000 };
         let builder = match is_rate {
             true => builder.rate(1_000_000, SECOND),
             false => builder.in_flight(3).partitions([0.5, 0.25]),
