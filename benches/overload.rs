@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
         return wire::serve(kind);
     }
     let turns = &Turns::from_args();
-    for load in [0.8, 1.0, 2.0, 10.0] {
+    for load in [0.8, 0.9, 1.0, 2.0, 10.0] {
         goodput(turns, load);
     }
     attacks(turns);

@@ -54,7 +54,7 @@ fn shop() -> Router {
     // Where handlers work on the processor, work in flight is no capacity: a thread that serves one request does not
     // look at the next.
     let throttle = Throttle::builder()
-        .cpu(0.8)
+        .cpu(1.0)
         .queue(Duration::from_millis(200))
         .classes(classes)
         .build()

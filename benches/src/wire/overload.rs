@@ -46,9 +46,9 @@ pub(super) fn busy() -> Router {
     Router::new().route("/cheap", get(|| work(CHEAP))).route("/dear", get(|| work(DEAR)))
 }
 
-/// The same behind a throttle for a part of the processor.
+/// The same behind the throttle that the documentation shows.
 pub(super) fn busy_behind_throttle() -> Router {
-    let throttle = Throttle::builder().cpu(0.9).queue(Duration::from_millis(200)).build();
+    let throttle = Throttle::builder().cpu(1.0).queue(Duration::from_millis(200)).build();
     let throttle = throttle.expect("a capacity and a queue");
     let class = ClassHeader::new("x-class", Class::SHEDDABLE).from_peers(["127.0.0.0/8"]);
     let class = class.expect("a network");

@@ -2,5 +2,6 @@
 
 mod adaptive;
 mod attacks;
+mod documented;
 mod goodput;
 mod mixed;
