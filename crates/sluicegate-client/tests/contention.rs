@@ -159,9 +159,7 @@ fn sixteen_clients_of_a_server_that_only_refuses_take_as_long_as_a_loop_by_hand(
             let fleet = Fleet { says_when, callers, ..FLEET };
             let report = fleet.run(Kind::Outgoing);
             assert!(report.seconds < 21.5, "{report}");
-            // With eight callers each, 128 requests are under way when the first one is refused.
-            let most = if callers == 1 { 0.1 } else { 0.11 };
-            assert!(report.refused < most, "{report}");
+            assert!(report.refused < 0.1, "{report}");
         }
     }
     let by_hand = FLEET.run(Kind::ByHand);
@@ -184,5 +182,38 @@ fn one_client_of_a_server_that_allows_few_at_once_is_quicker_than_a_loop_by_hand
     let fleet = Fleet { limit, clients: 1, callers: 8, calls: 500, ..FLEET };
     let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
     assert!(outgoing.seconds < by_hand.seconds / 2.0, "{outgoing} {by_hand}");
+    assert!(outgoing.refused < 0.1, "{outgoing}");
+}
+
+/// A loop by hand is refused 44 to 63 % of the time by this server.
+#[test]
+fn a_server_of_few_at_once_that_says_nothing_is_used_as_much_as_by_a_loop_by_hand() {
+    let limit = Limit::per_second(100).burst(10);
+    for (clients, callers) in [(1, 1), (1, 8), (4, 8)] {
+        let fleet = Fleet { limit, says_when: false, clients, callers, calls: 1_000 };
+        let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
+        assert!(outgoing.seconds < 1.2 * by_hand.seconds, "{outgoing} {by_hand}");
+        assert!(outgoing.refused < 0.1, "{outgoing}");
+    }
+}
+
+#[test]
+fn clients_of_a_server_that_takes_one_request_at_a_time_keep_out_of_its_way() {
+    let limit = Limit::per_second(100).burst(1);
+    for says_when in [true, false] {
+        let fleet = Fleet { limit, says_when, clients: 4, callers: 1, calls: 400 };
+        let report = fleet.run(Kind::Outgoing);
+        // A loop by hand takes five minutes where the server says when, and is refused 71 and 58 % of the time.
+        assert!(report.seconds < 60.0, "{report}");
+        assert!(report.refused < 0.15, "{report}");
+    }
+}
+
+#[test]
+fn a_server_that_counts_by_ten_seconds_is_used_as_soon_as_it_serves_again() {
+    let limit = Limit::fixed_window(1_000, Duration::from_secs(10));
+    let fleet = Fleet { limit, clients: 4, callers: 8, calls: 2_000, ..FLEET };
+    let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
+    assert!(outgoing.seconds < 1.06 * by_hand.seconds, "{outgoing} {by_hand}");
     assert!(outgoing.refused < 0.1, "{outgoing}");
 }

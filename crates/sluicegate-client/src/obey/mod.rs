@@ -4,7 +4,8 @@
 //! may be sent:
 //!
 //! - Nothing is sent before the end of a `Retry-After`, and then one request first, whose response shows whether the
-//!   server serves again. A tenth of the wait is added at random, so that clients do not return together.
+//!   server serves again. A thirty-second of the wait is added at random, so that clients do not
+//!   return together, and more after each further refusal.
 //! - The first request to a server goes alone, for a second at most: its response may say what is left.
 //! - When less than a quarter of a quota is left, what is left is spread over the time to its reset.
 //! - Nothing is sent when nothing is left, until the reset.

@@ -199,9 +199,13 @@ impl Standing {
             self.refusals = self.refusals.saturating_add(1);
             self.slowness = (2 * self.slowness + 16).min(SLOWEST);
         }
-        let micros = rules.wait_after(signal.wait(), self.refusals, random);
+        let asked = signal.wait();
+        let micros = rules.wait_after(asked, self.refusals, self.pace.gap(), random);
         match signal.quotas.is_empty() {
-            true if is_news => self.pace.refused(now, micros, self.refusals == 1),
+            true if is_news => {
+                let is_demanded = asked.is_some_and(|asked| !asked.is_zero());
+                self.pace.refused(now, micros, is_demanded);
+            }
             true => {}
             false => self.pace.forget(),
         }

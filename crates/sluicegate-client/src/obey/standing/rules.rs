@@ -11,8 +11,13 @@ pub struct Rules {
     probe: u64,
 }
 
-/// The first wait after a refusal that does not say how long, and what is added to it by each further one.
+/// The first wait after a refusal that does not say how long, and what is added to it by each further one: at most, and at
+/// least where the pace is known.
 const UNTOLD: u64 = 1_000_000;
+const LEAST_UNTOLD: u64 = 50_000;
+
+/// Where the pace is known, that wait is as long as so many requests take. It doubles with each further refusal.
+const GAPS: u64 = 12;
 
 /// Refusals in a row that make that wait longer: a server that is back has a request within seconds.
 const MOST_UNTOLD: u32 = 6;
@@ -21,7 +26,7 @@ const MOST_UNTOLD: u32 = 6;
 const SHORTEST: u64 = 25_000;
 
 /// The most that is added to what a server says: one that is back has a request within seconds.
-const MORE: u64 = 4_000_000;
+const MORE: u64 = 3_000_000;
 
 impl Default for Rules {
     /// At most an hour, which is the window of GitHub; ten seconds for a probe.
@@ -64,26 +69,41 @@ impl Rules {
         micros.min(self.longest)
     }
 
-    /// A tenth of `micros` at most, never less than nothing: clients that wait for the same moment return apart.
+    /// A tenth of `micros` at most, never less than nothing: clients that wait for the reset of a quota return apart.
     pub(super) fn jitter(micros: u64, random: u32) -> u64 {
         part(micros / 10, random)
     }
 
-    /// Microseconds to wait after the given number of refusals in a row, jitter included.
-    pub(super) fn wait_after(&self, asked: Option<Duration>, refusals: u32, random: u32) -> u64 {
+    /// Microseconds to wait after the given number of refusals in a row, jitter included, where requests go `gap` apart;
+    /// 0 if that is not known.
+    pub(super) fn wait_after(
+        &self,
+        asked: Option<Duration>,
+        refusals: u32,
+        gap: u64,
+        random: u32,
+    ) -> u64 {
         let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(8);
         let Some(asked) = asked else {
-            let most = (UNTOLD * u64::from(refusals.clamp(1, MOST_UNTOLD))).min(self.longest);
+            let slowest = UNTOLD * u64::from(refusals.clamp(1, MOST_UNTOLD));
+            let most = match gap {
+                0 => slowest,
+                gap => doubled((GAPS * gap).clamp(LEAST_UNTOLD, UNTOLD)).min(slowest),
+            };
+            let most = most.min(self.longest);
             return most / 2 + part(most / 2, random);
         };
         let asked = self.capped(asked);
+        // A thirty-second of the wait: a longer one would let the windows of a server pass that nobody has used.
+        let wait = asked + part(asked / 32, random);
         if refusals < 2 {
-            return asked + Self::jitter(asked, random);
+            return wait;
         }
         // Others are served when this client is not: it leaves them more room each time.
         let times = u64::from(refusals - 1);
-        let spread = asked.saturating_mul(times).max(doubled(SHORTEST)).min(MORE);
-        asked + Self::jitter(asked, random) + spread / 2 + part(spread / 2, random.rotate_left(16))
+        let spread =
+            (asked.saturating_mul(times).saturating_mul(3) / 2).max(doubled(SHORTEST)).min(MORE);
+        wait + spread / 2 + part(spread / 2, random.rotate_left(16))
     }
 }
 
