@@ -1,5 +1,10 @@
 //! The floor: the least that this machine needs.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the least that a hash can take; no client chooses these keys"
+)]
+
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::disallowed_types,
+    reason = "governor with a quicker hash; no client chooses these keys"
+)]
+
 use std::num::NonZeroU32;
 
 use foldhash::fast::RandomState;

@@ -1,10 +1,11 @@
 //! A bounded table of what is known by key.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
+use sluicegate::adapter::KeyHash;
+use sluicegate::key::KeyBuf;
 
 /// Parts of the table with a lock each, so that threads seldom meet.
 const SHARDS: usize = 16;
@@ -27,8 +28,8 @@ pub(crate) enum Worth {
     Keep,
 }
 
-/// What a row is found by: a hash of its key under the secret seed of the table, as in `Memory`. Of 10,000 keys, two have
-/// the same one in one program of 300,000,000,000; they then share a row.
+/// What a row is found by: a hash of its key, as in `Memory`. Of 10,000 keys, two have the same one in one program of
+/// 300,000,000,000; they then share a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RowKey(u64);
 
@@ -36,27 +37,33 @@ pub(crate) struct RowKey(u64);
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     shards: [Mutex<Shard<T>>; SHARDS],
-    hasher: RandomState,
+    hash: KeyHash,
     /// Most rows of a part.
     room: usize,
 }
 
-type Shard<T> = HashMap<RowKey, T, RandomState>;
+type Shard<T> = HashMap<RowKey, T, FixedState>;
 
 impl<T: Row> Table<T> {
     /// A table of about this many rows.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
-            hasher: RandomState::default(),
+            hash: KeyHash::new(),
             room: capacity.div_ceil(SHARDS),
         }
     }
 
     /// What the row of `key` is found by.
     #[inline]
-    pub(crate) fn key(&self, key: impl Hash) -> RowKey {
-        RowKey(self.hasher.hash_one(key))
+    pub(crate) fn key(&self, key: &KeyBuf) -> RowKey {
+        RowKey(self.hash.of(0, key))
+    }
+
+    /// What the row of two keys together is found by.
+    #[inline]
+    pub(crate) fn both(&self, first: RowKey, second: RowKey) -> RowKey {
+        RowKey(self.hash.of(first.0, &KeyBuf::of(second.0)))
     }
 
     /// Uses the row of `key`, which is made if there is none. `None` where every row has to be kept.
@@ -87,7 +94,7 @@ impl<T: Row> Table<T> {
     }
 
     fn shard(&self, key: RowKey) -> MutexGuard<'_, Shard<T>> {
-        // The map hashes it once more, with a seed of its own.
+        // The map hashes it once more.
         lock(&self.shards[(key.0 >> 60) as usize % SHARDS])
     }
 }

@@ -218,6 +218,17 @@ async fn what_a_layer_further_in_holds_back_says_nothing_of_the_server() {
 }
 
 #[test]
+fn no_secret_of_a_table_is_shown() {
+    let shown = || {
+        let clock = ManualClock::new();
+        let obey = sluicegate_client::ObeyLayer::builder().clock(&clock).build().unwrap();
+        let throttle = ThrottleLayer::builder().clock(&clock).build().unwrap();
+        format!("{obey:?} {throttle:?}")
+    };
+    assert_eq!(shown(), shown(), "each has a secret of its own");
+}
+
+#[test]
 fn settings_that_make_no_sense_fail_when_the_layer_is_made() {
     let builder = ThrottleLayer::builder;
     for (builder, named) in [

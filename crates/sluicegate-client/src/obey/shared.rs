@@ -55,14 +55,14 @@ impl Shared {
         let rest = self.key.as_ref().map(|key| {
             let rest = KeyBuf::from_view(key, &OutgoingView::new(request));
             // A key that is not there is one of its own.
-            self.table.key(rest.unwrap_or_default())
+            self.table.key(&rest.unwrap_or_default())
         });
         self.server_of(request.target(), rest)
     }
 
     fn server_of(&self, target: Target<'_>, rest: Option<RowKey>) -> Server {
-        let origin = self.table.key(Origin::parts(target));
-        let whole = rest.map_or(origin, |rest| self.table.key((origin, rest)));
+        let origin = self.table.key(&KeyBuf::of(Origin::parts(target)));
+        let whole = rest.map_or(origin, |rest| self.table.both(origin, rest));
         Server { origin, rest, whole }
     }
 

@@ -140,7 +140,7 @@ impl<R: Reserve + Clone + Send + Sync + 'static> Shared<R> {
             })?,
         };
         let now = self.clock.now();
-        let line = self.table.with(self.table.key(key), now, |row| {
+        let line = self.table.with(self.table.key(&key), now, |row| {
             row.used = now;
             let new = || Arc::new(Line::new(self.method.clone()));
             row.line.get_or_insert_with(new).clone()

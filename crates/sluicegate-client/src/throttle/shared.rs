@@ -68,7 +68,7 @@ impl Shared {
     /// Whom a request is counted with. Requests without the key are counted together.
     pub(super) fn key(&self, request: &impl OutgoingRequest) -> RowKey {
         let key = KeyBuf::from_view(&self.key, &OutgoingView::new(request));
-        self.table.key(key.unwrap_or_default())
+        self.table.key(&key.unwrap_or_default())
     }
 
     /// Whether a request may be sent, by a random number from 0 to 1.

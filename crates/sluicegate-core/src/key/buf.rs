@@ -15,7 +15,7 @@ pub(super) const WORD: usize = 8;
 
 /// Words that are kept as written: an address and a route, or an API key of 36 characters with its
 /// header's name, fit.
-const ROOM: usize = 10;
+pub(super) const ROOM: usize = 10;
 
 /// The most bytes of one part that are kept as written.
 pub(super) const MOST_BYTES: usize = ROOM * WORD;

@@ -15,6 +15,7 @@
 mod buf;
 mod claims;
 mod extract;
+pub(crate) mod hash;
 mod hop;
 mod ip;
 mod kept;

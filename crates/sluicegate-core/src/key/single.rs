@@ -4,8 +4,6 @@
 //! to memory first, and the compare-and-swap of a decision waits for all that was written before it. Measured with a
 //! thousand keys of type `u64`: 58 cycles instead of 77.
 
-use std::hash::Hasher;
-
 use super::KeyBuf;
 use super::buf::{MOST_BYTES, WORD, last_of, length_of, word_of};
 
@@ -41,33 +39,23 @@ impl<'a> Single<'a> {
         if bytes.len() <= MOST_BYTES { Self::Bytes(bytes) } else { Self::Other }
     }
 
-    /// Hashes the words that a buffer would hold, the one of the length first; `None` where a buffer is needed.
-    ///
-    /// In pairs, which is how foldhash takes them up: it need not ask after each word whether a pair is complete.
+    /// Hands over the words that a buffer would hold, the one of the length first; `None` where a buffer is needed.
     #[inline(always)]
-    pub(crate) fn hash_words(self, hasher: &mut impl Hasher) -> Option<()> {
+    pub(crate) fn for_each_word(self, mut each: impl FnMut(u64)) -> Option<()> {
         match self {
             Self::Words(length, first, second) => {
-                hasher.write_u64(length);
-                hasher.write_u64(first);
+                each(length);
+                each(first);
                 if let Some(second) = second {
-                    hasher.write_u64(second);
+                    each(second);
                 }
             }
             Self::Bytes(bytes) => {
-                hasher.write_u64(length_of(bytes.len()));
-                let mut pairs = bytes.chunks_exact(2 * WORD);
-                for pair in pairs.by_ref() {
-                    let (first, second) = pair.split_at(WORD);
-                    hasher.write_u64(word_of(first));
-                    hasher.write_u64(word_of(second));
-                }
-                let rest = pairs.remainder();
-                if let Some((first, _)) = rest.split_at_checked(WORD) {
-                    hasher.write_u64(word_of(first));
-                }
-                if rest.len() % WORD > 0 {
-                    hasher.write_u64(last_of(rest));
+                each(length_of(bytes.len()));
+                let mut words = bytes.chunks_exact(WORD);
+                words.by_ref().for_each(|word| each(word_of(word)));
+                if !words.remainder().is_empty() {
+                    each(last_of(bytes));
                 }
             }
             Self::Other => return None,
@@ -84,34 +72,16 @@ mod tests {
     use super::*;
     use crate::key::Part;
 
-    /// Notes what it is given.
-    #[derive(Default)]
-    struct Words(Vec<u64>);
-
-    impl Hasher for Words {
-        fn write(&mut self, _: &[u8]) {
-            unreachable!("only words are hashed");
-        }
-
-        fn write_u64(&mut self, word: u64) {
-            self.0.push(word);
-        }
-
-        fn finish(&self) -> u64 {
-            0
-        }
-    }
-
     /// Whether a value alone is hashed without a buffer; if so, its words are those of one.
     fn is_single(part: &(impl Part + ?Sized)) -> bool {
         let key = KeyBuf::of(part);
-        let mut words = Words::default();
-        if part.single().hash_words(&mut words).is_none() {
+        let mut words = Vec::new();
+        if part.single().for_each_word(|word| words.push(word)).is_none() {
             return false;
         }
         let [low, high] = key.length_words();
         assert_eq!(high, 0);
-        assert_eq!(words.0.split_first(), Some((&low, key.words())));
+        assert_eq!(words.split_first(), Some((&low, key.words())));
         true
     }
 

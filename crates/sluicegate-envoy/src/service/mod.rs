@@ -58,5 +58,5 @@ pub use self::request::{BadRequest, Descriptor, Hits, MOST_DESCRIPTORS, MOST_ENT
 pub use self::rule::{Rate, Rule};
 pub use self::unit::Unit;
 
-/// Looked up by texts of requests. Only files add to it, so nobody can fill it with names that collide.
-type Map<K, V> = std::collections::HashMap<Box<K>, V, foldhash::fast::RandomState>;
+/// Looked up by texts of requests.
+type Map<K, V> = std::collections::HashMap<Box<K>, V>;

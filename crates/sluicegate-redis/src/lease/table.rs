@@ -1,14 +1,11 @@
 //! The table of shares: a bounded number, a few under each lock.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use foldhash::SharedSeed;
-use foldhash::quality::FoldHasher;
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::Debit;
 use sluicegate_core::adapter::remote::LimitParameters;
+use sluicegate_core::adapter::{Debit, KeyHash};
 
 use super::counts::Totals;
 use super::share::Share;
@@ -20,8 +17,7 @@ const SHARES: usize = 8;
 
 /// All shares of a store.
 pub(super) struct Table {
-    /// Random, so that no client can choose where its keys land.
-    seed: (u64, SharedSeed),
+    hash: KeyHash,
     shards: Box<[Mutex<Shard>]>,
 }
 
@@ -37,20 +33,14 @@ pub(super) struct Shard {
 impl Table {
     /// Room for `capacity` shares or somewhat more.
     pub(super) fn new(capacity: usize) -> Self {
-        let random = |which: u64| RandomState::new().hash_one(which);
         let shards = capacity.div_ceil(SHARES).max(1).next_power_of_two();
-        Self {
-            seed: (random(0), SharedSeed::from_u64(random(1))),
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
-        }
+        Self { hash: KeyHash::new(), shards: (0..shards).map(|_| Mutex::default()).collect() }
     }
 
     /// Locks the shard of this limit and key.
     pub(super) fn lock(&self, debit: &Debit) -> MutexGuard<'_, Shard> {
-        let mut hasher = FoldHasher::with_seed(self.seed.0 ^ debit.limit.id(), &self.seed.1);
-        hasher.write_u64(debit.key.lengths() as u64);
-        debit.key.words().iter().for_each(|word| hasher.write_u64(*word));
-        let shard = hasher.finish() as usize & (self.shards.len() - 1);
+        let hash = self.hash.of(debit.limit.id(), &debit.key);
+        let shard = hash as usize & (self.shards.len() - 1);
         locked(&self.shards[shard])
     }
 

@@ -101,7 +101,7 @@ fn described(request: &Request<'_>) -> DescribedRequest {
     let mut described = DescribedRequest { path: "/".to_owned(), ..DescribedRequest::default() };
     let mut claims = Claims::new();
     // Descriptors repeat what they have in common.
-    let mut known = HashSet::with_hasher(foldhash::fast::RandomState::default());
+    let mut known = HashSet::new();
     let entries = request.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
     for (key, value) in entries.filter(|entry| known.insert(**entry)) {
         let (key, text) = (text::of(key), text::of(value));

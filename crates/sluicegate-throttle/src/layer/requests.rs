@@ -1,7 +1,7 @@
-use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
+use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::condition::Condition;
 use sluicegate_core::key::{Key, KeyBuf, Method, View};
 use sluicegate_core::{Global, Route};
@@ -29,18 +29,18 @@ pub struct Requests<
     pub(super) deadline: D,
     pub(super) exempt: X,
     pub(super) partition: N,
-    pub(super) seed: Seed,
+    pub(super) keys: Keys,
 }
 
-/// The seed for hashes of keys, and whether keys are shown.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Seed {
-    state: RandomState,
-    shows_keys: bool,
+/// How keys are hashed, and whether they are shown.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    hash: Arc<KeyHash>,
+    are_shown: bool,
 }
 
 impl Requests {
-    pub(super) fn new(class: Class, state: RandomState, shows_keys: bool) -> Self {
+    pub(super) fn new(class: Class, hash: Arc<KeyHash>, are_shown: bool) -> Self {
         Self {
             class,
             predict_by: (Method, Route),
@@ -48,7 +48,7 @@ impl Requests {
             deadline: NoDeadline,
             exempt: Nothing,
             partition: NoPartition,
-            seed: Seed { state, shows_keys },
+            keys: Keys { hash, are_shown },
         }
     }
 }
@@ -119,7 +119,7 @@ where
         let has_flow = self.fair_by.write(view, &mut flow).is_ok();
         let has_key = self.predict_by.write(view, &mut key).is_ok();
         unread.key = !(has_flow && has_key);
-        let hash = |key: &KeyBuf, is_read| if is_read { self.seed.state.hash_one(key) } else { 0 };
+        let hash = |key: &KeyBuf, is_read| if is_read { self.keys.hash.of(0, key) } else { 0 };
         let name = |key: &KeyBuf, is_read: bool| is_read.then_some(*key);
         let names = || Box::new(Names { flow: name(&flow, has_flow), key: name(&key, has_key) });
         Some(Described {
@@ -129,7 +129,7 @@ where
             timeout,
             partition: self.partition.partition(view).map(|Partition(at)| at),
             unread,
-            names: self.seed.shows_keys.then(names),
+            names: self.keys.are_shown.then(names),
         })
     }
 }

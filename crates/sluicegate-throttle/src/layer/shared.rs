@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
-use foldhash::fast::RandomState;
+use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::clock::Clock;
 
 use super::accuracy::Accuracy;
@@ -24,8 +24,8 @@ use crate::scheduler::{Id, Instruction, Outcome, Running, Scheduler};
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) classes: Classes,
-    /// The seed for hashes of keys. All layers use the same one, so that a flow is the same in each of them.
-    pub(super) seed: RandomState,
+    /// All layers use the same one, so that a flow is the same in each of them.
+    pub(super) hash: Arc<KeyHash>,
     pub(super) clock: Clock,
     pub(super) unit: Unit,
     pub(super) reported: Reported,
@@ -70,7 +70,7 @@ impl Shared {
         Self {
             state: Mutex::new(state),
             classes,
-            seed: RandomState::default(),
+            hash: Arc::new(KeyHash::new()),
             clock,
             unit,
             reported,

@@ -50,7 +50,7 @@ impl Throttle {
     pub fn layer(&self) -> ThrottleLayer {
         let shared = &self.shared;
         let lowest = shared.classes.lowest();
-        let requests = Requests::new(lowest, shared.seed.clone(), shared.shows_keys());
+        let requests = Requests::new(lowest, Arc::clone(&shared.hash), shared.shows_keys());
         ThrottleLayer::new(Arc::clone(shared), requests)
     }
 

@@ -75,8 +75,8 @@ impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
     /// How critical each request is: a [`Class`](crate::Class), [`class_when`](super::class_when),
     /// [`ClassHeader`](super::ClassHeader) or [`class_fn`](super::class_fn). By default, all are of the lowest class.
     pub fn criticality<C2>(self, class: C2) -> ThrottleLayer<Requests<C2, P, F, D, X, N>> {
-        self.map(|Requests { predict_by, fair_by, deadline, exempt, partition, seed, .. }| {
-            Requests { class, predict_by, fair_by, deadline, exempt, partition, seed }
+        self.map(|Requests { predict_by, fair_by, deadline, exempt, partition, keys, .. }| {
+            Requests { class, predict_by, fair_by, deadline, exempt, partition, keys }
         })
     }
 
@@ -84,62 +84,62 @@ impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
     /// plain tower service knows no routes: there, name another key, or all requests are predicted together. Use a key
     /// that clients cannot choose freely. Requests without the key are expected to cost the mean of their class.
     pub fn predict_by<P2>(self, predict_by: P2) -> ThrottleLayer<Requests<C, P2, F, D, X, N>> {
-        self.map(|Requests { class, fair_by, deadline, exempt, partition, seed, .. }| Requests {
+        self.map(|Requests { class, fair_by, deadline, exempt, partition, keys, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
             partition,
-            seed,
+            keys,
         })
     }
 
     /// Serves requests of one class fairly between the values of this key, such as the customer.
     pub fn fair_by<F2>(self, fair_by: F2) -> ThrottleLayer<Requests<C, P, F2, D, X, N>> {
-        self.map(|Requests { class, predict_by, deadline, exempt, partition, seed, .. }| Requests {
+        self.map(|Requests { class, predict_by, deadline, exempt, partition, keys, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
             partition,
-            seed,
+            keys,
         })
     }
 
     /// Sheds requests that cannot be finished in time: a [`Duration`](std::time::Duration),
     /// [`DeadlineHeader`](super::DeadlineHeader) or [`GrpcTimeout`](super::GrpcTimeout).
     pub fn deadline<D2>(self, deadline: D2) -> ThrottleLayer<Requests<C, P, F, D2, X, N>> {
-        self.map(|Requests { class, predict_by, fair_by, exempt, partition, seed, .. }| Requests {
+        self.map(|Requests { class, predict_by, fair_by, exempt, partition, keys, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
             partition,
-            seed,
+            keys,
         })
     }
 
     /// Lets requests such as health checks pass at once and uncounted, if this condition certainly holds for them.
     pub fn exempt<X2>(self, exempt: X2) -> ThrottleLayer<Requests<C, P, F, D, X2, N>> {
-        self.map(|Requests { class, predict_by, fair_by, deadline, partition, seed, .. }| {
-            Requests { class, predict_by, fair_by, deadline, exempt, partition, seed }
+        self.map(|Requests { class, predict_by, fair_by, deadline, partition, keys, .. }| {
+            Requests { class, predict_by, fair_by, deadline, exempt, partition, keys }
         })
     }
 
     /// Which [partition](super::ThrottleBuilder::partition) each request belongs to: a [`Partition`](super::Partition)
     /// for all, or [`partition_when`](super::partition_when). By default, no request belongs to any.
     pub fn partition_by<N2>(self, partition: N2) -> ThrottleLayer<Requests<C, P, F, D, X, N2>> {
-        self.map(|Requests { class, predict_by, fair_by, deadline, exempt, seed, .. }| Requests {
+        self.map(|Requests { class, predict_by, fair_by, deadline, exempt, keys, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
             partition,
-            seed,
+            keys,
         })
     }
 }

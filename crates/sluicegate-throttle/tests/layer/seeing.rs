@@ -27,6 +27,18 @@ fn busy(builder: ThrottleBuilder, handlers: &Handlers) -> (Throttle, Vec<Answeri
 }
 
 #[test]
+fn no_secret_of_a_throttle_is_shown() {
+    let shown = || {
+        let throttle = Throttle::builder().in_flight(1).queue_cost(1).build().unwrap();
+        let layer = throttle.layer().predict_by(Path).fair_by(Header("x-customer"));
+        format!("{layer:?} {:?} {throttle:?}", layer.clone().layer(()))
+    };
+    let one = shown();
+    assert_eq!(one, shown(), "each has a secret of its own");
+    assert!(one.contains("KeyHash { .. }"), "{one}");
+}
+
+#[test]
 fn the_largest_flows_are_shown_by_class_with_their_keys_if_asked_for() {
     let (clock, handlers) = (ManualClock::new(), Handlers::default());
     let shown = one_at_a_time(&clock).show_keys(ShowKeys::Shown);

@@ -12,15 +12,13 @@ mod tests;
 
 use std::cell::Cell;
 use std::fmt;
-use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-
-use foldhash::fast::RandomState;
 
 pub use self::snapshot::{MostRefused, RefusedKey};
 
 use self::summary::Summary;
+use crate::key::hash::KeyHash;
 use crate::key::{KeyBuf, KeySecret};
 use crate::limit::{Decision, Limit};
 use crate::observe::by_policy::ByPolicy;
@@ -88,7 +86,7 @@ pub struct Watch {
 
 struct Notes {
     keys: usize,
-    hash: RandomState,
+    hash: KeyHash,
     policies: ByPolicy<Policy>,
 }
 
@@ -113,7 +111,7 @@ impl Watch {
             (1..=MOST_KEYS).contains(&keys),
             "a watch shows from 1 to {MOST_KEYS} keys of each policy, not {keys}"
         );
-        let notes = Notes { keys, hash: RandomState::default(), policies: ByPolicy::new() };
+        let notes = Notes { keys, hash: KeyHash::new(), policies: ByPolicy::new() };
         Self { notes: Arc::new(notes), show: ShowKeys::Shown }
     }
 
@@ -133,7 +131,7 @@ impl Watch {
     pub fn refused(&self, limit: &Limit, key: &KeyBuf) {
         let keys = self.notes.keys;
         let policy = &self.notes.policies.of(limit, |_| Policy::new(keys)).kept;
-        policy.add(self.notes.hash.hash_one(key), key);
+        policy.add(self.notes.hash.of(0, key), key);
     }
 
     /// Notes the keys that `decision` about `charge` refuses, or would refuse if the limit were not on trial.

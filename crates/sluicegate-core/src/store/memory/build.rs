@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::hash::Seed;
 use super::log_budget::LogBudget;
 use super::moment::MonotonicClock;
 use super::shared_rows::{MOST, SharedRows};
 use super::table::Table;
 use super::{Inner, Memory};
 use crate::clock::Clock;
+use crate::key::hash::KeyHash;
 
 /// The default capacity in keys: 5 MB, allocated at first use.
 const KEYS: usize = 1 << 17;
@@ -85,7 +85,7 @@ impl MemoryBuilder {
             ),
             turned_away: AtomicU64::new(0),
             shared_rows: SharedRows::new(MOST, base),
-            seed: Seed::new(),
+            hash: KeyHash::new(),
             capacity,
             clock,
         }))

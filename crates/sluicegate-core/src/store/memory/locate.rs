@@ -84,7 +84,7 @@ impl Inner {
 
     pub(super) fn target<'a>(&self, debit: &'a Debit) -> Target<'a> {
         let limit = &debit.limit;
-        Target { debit, limit, fingerprint: self.seed.fingerprint(limit.id(), &debit.key) }
+        Target { debit, limit, fingerprint: self.fingerprint(limit.id(), &debit.key) }
     }
 
     /// Finds one row in its first bucket, under the lock, without allocating. Returns `run` if the other buckets have

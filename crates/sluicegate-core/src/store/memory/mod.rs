@@ -8,7 +8,6 @@
 mod bucket;
 mod build;
 mod checked_out;
-mod hash;
 mod locate;
 mod lock;
 mod locked;
@@ -40,7 +39,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use self::build::MemoryBuilder;
 
 use self::checked_out::CheckedOut;
-use self::hash::Seed;
 use self::locked::FindMode;
 use self::log_budget::LogBudget;
 use self::moment::{Moment, MonotonicClock};
@@ -50,6 +48,8 @@ use self::row::{FourRows, FullState, TwoWords};
 use self::shared_rows::SharedRows;
 use self::table::Table;
 use crate::clock::Clock;
+use crate::key::hash::KeyHash;
+use crate::key::{KeyBuf, Part};
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, Never, Store, StoreError};
@@ -114,9 +114,10 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///
 /// # How keys are told apart
 ///
-/// By a 64-bit hash of the key and the limit, with a secret seed drawn when the store is made. The chance that any
+/// By a 64-bit hash of the key and the limit, with a secret that is drawn when the store is made. The chance that any
 /// two of a million keys have the same hash, and share a budget, is 1 in 37 million; for ten million keys it is 1 in
-/// 370,000. Without the seed, such a pair cannot be searched for.
+/// 370,000. That holds for any keys, also for those that a client has chosen: without the secret, it cannot search for
+/// such a pair.
 ///
 /// Clones share one store.
 ///
@@ -134,7 +135,7 @@ struct Inner {
     /// When the store was made.
     base: u64,
     monotonic: MonotonicClock,
-    seed: Seed,
+    hash: KeyHash,
     capacity: usize,
     /// Whether tables are allocated before they are used.
     is_eager: bool,
@@ -149,6 +150,20 @@ struct Inner {
     turned_away: AtomicU64,
     /// Rows for keys without room.
     shared_rows: SharedRows,
+}
+
+impl Inner {
+    /// Identifies the row of this limit and key. Never 0, which marks an empty row.
+    #[inline]
+    fn fingerprint(&self, limit: u64, key: &KeyBuf) -> u64 {
+        self.hash.of(limit, key).max(1)
+    }
+
+    /// The [`fingerprint`](Self::fingerprint) of the key of one value.
+    #[inline(always)]
+    fn fingerprint_of(&self, limit: u64, part: &impl Part) -> u64 {
+        self.hash.of_part(limit, part).max(1)
+    }
 }
 
 impl Memory {
@@ -248,7 +263,7 @@ impl Store for Memory {
             return Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take));
         };
         let Debit { limit, key, cost, .. } = debit;
-        let fingerprint = self.0.seed.fingerprint(limit.id(), key);
+        let fingerprint = self.0.fingerprint(limit.id(), key);
         match self.0.spend_first(limit, fingerprint, *cost) {
             // Built in the place that it is returned in: moving freshly written memory makes the processor wait.
             Ok(spent) if !is_patient || spent.is_admitted() => Answer::Now(Ok(spent.into())),

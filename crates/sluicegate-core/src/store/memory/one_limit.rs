@@ -39,7 +39,7 @@ impl Memory {
     /// others.
     #[inline(always)]
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
-        self.spend_fingerprint(limit, self.0.seed.fingerprint(limit.id(), key), cost, || *key)
+        self.spend_fingerprint(limit, self.0.fingerprint(limit.id(), key), cost, || *key)
     }
 
     /// [`spend`](Self::spend) on the key of one value, which is written down only if that is needed.
@@ -55,7 +55,7 @@ impl Memory {
         part: &impl key::Part,
         cost: u64,
     ) -> Result<Outcome, StoreError> {
-        let fingerprint = self.0.seed.fingerprint_of(limit.id(), part);
+        let fingerprint = self.0.fingerprint_of(limit.id(), part);
         self.spend_fingerprint(limit, fingerprint, cost, || KeyBuf::of(part))
     }
 
@@ -65,7 +65,7 @@ impl Memory {
     pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<PlainOutcome> {
         let Debit { limit, key, cost, .. } =
             charge.only().filter(|_| charge.patience().is_none())?;
-        let fingerprint = self.0.seed.fingerprint(limit.id(), key);
+        let fingerprint = self.0.fingerprint(limit.id(), key);
         let spent = match limit.one_word_bucket() {
             Some(bucket) => self.0.spend_one_word(&bucket.in_plain_part(part)?, fingerprint, *cost),
             None => {

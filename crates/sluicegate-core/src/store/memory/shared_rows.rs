@@ -100,7 +100,7 @@ impl Inner {
 
     /// The fingerprint of the row that the key of `fingerprint` shares with other keys.
     fn shared_fingerprint(&self, limit: &Limit, fingerprint: u64) -> u64 {
-        self.seed.fingerprint(limit.id() ^ SHARED, &KeyBuf::of(fingerprint % ROWS))
+        self.fingerprint(limit.id() ^ SHARED, &KeyBuf::of(fingerprint % ROWS))
     }
 
     /// The shared row of the target, if anything is counted there.

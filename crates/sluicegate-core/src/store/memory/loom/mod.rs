@@ -16,7 +16,6 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::bucket::Bucket;
-use super::hash::Seed;
 use super::log_budget::LogBudget;
 use super::moment::{Moment, MonotonicClock};
 use super::one_word::OneWord;
@@ -26,6 +25,7 @@ use super::table::{CHOICES, Table};
 use super::{Inner, Memory};
 use crate::clock::ManualClock;
 use crate::key::KeyBuf;
+use crate::key::hash::KeyHash;
 use crate::limit::{Limit, WhenFull};
 use crate::store::Store;
 use crate::store::charge::Charge;
@@ -148,7 +148,7 @@ fn store() -> (Memory, ManualClock) {
         one_word: Table::new(0, 0),
         two_words: Table::new(0, clock.now()),
         full_state: Table::new(0, clock.now()),
-        seed: Seed::fixed(),
+        hash: KeyHash::fixed(),
         capacity: 0,
         log_budget: LogBudget::new(0),
         turned_away: AtomicU64::new(0),
@@ -169,7 +169,7 @@ fn store() -> (Memory, ManualClock) {
 fn keys(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> impl Iterator<Item = KeyBuf> {
     // Both tables have the same number of buckets.
     let table = &store.0.two_words;
-    let fingerprint = move |key: &KeyBuf| store.0.seed.fingerprint(limit.id(), key);
+    let fingerprint = move |key: &KeyBuf| store.0.fingerprint(limit.id(), key);
     let stands =
         move |key: &KeyBuf| (0..CHOICES).all(|i| table.choice(fingerprint(key), i) == choices[i]);
     (0_u64..).map(KeyBuf::of).filter(stands)
@@ -193,7 +193,7 @@ fn remaining(store: &Memory, limit: Limit, key: KeyBuf) -> u64 {
 
 /// The bucket that holds the live row of a key; there is at most one.
 fn stands(store: &Memory, limit: Limit, key: KeyBuf) -> Option<usize> {
-    let fingerprint = store.0.seed.fingerprint(limit.id(), &key);
+    let fingerprint = store.0.fingerprint(limit.id(), &key);
     let Moment { now, since } = store.0.moment();
     let found: Vec<_> = match limit.one_word_bucket() {
         Some(_) => [A, B]

@@ -18,7 +18,7 @@ fn places<B: Bucket>(
 ) -> [usize; CHOICES] {
     let mut places = [0; CHOICES];
     for number in numbers {
-        let fingerprint = store.0.seed.fingerprint(limit.id(), &key(number));
+        let fingerprint = store.0.fingerprint(limit.id(), &key(number));
         let choice = (0..CHOICES)
             .find(|choice| {
                 table.lock(table.choice(fingerprint, *choice)).find(fingerprint).is_some()
