@@ -4,7 +4,8 @@
 //! those further in then know the earliest end, and none of them sleeps past it.
 //!
 //! The bound is noted for the thread and not in the request, because reqwest hides the extensions of its requests. It
-//! is noted as the time that is left, so that layers may go by different clocks.
+//! is noted as the time that is left, so that layers may go by different clocks. A buffer between two layers calls the inner one in
+//! another task, where nothing is noted; the documentation of [`Outgoing`](crate::Outgoing) says so.
 
 use std::cell::Cell;
 use std::time::Duration;

@@ -23,6 +23,11 @@ use crate::throttle::{Throttle, ThrottleLayer};
 /// - The throttle comes before what waits: what it rejects does not wait first.
 /// - Pacing comes before obeying, so that a request that has its turn is not sent against the server's word. Obeying is
 ///   next to the client, where it sees every response, also those to attempts that failed.
+/// - A `tower::buffer::Buffer` goes around all of them, or between them and the client. Between two layers it hides how long
+///   the inner one may wait: a retry may then sleep for longer than [`ObeyBuilder::wait`](crate::obey::ObeyBuilder::wait),
+///   and requests that wait further in look to the throttle as if they had been sent.
+/// - Likewise a layer that follows redirects: around all of them, each hop has the waits of a call, and is obeyed and counted by its
+///   own origin.
 ///
 /// ```
 /// use http::{Request, Response};

@@ -15,6 +15,7 @@ use sluicegate_client::smooth::Stored;
 use sluicegate_client::{
     BoxError, ObeyLayer, Outgoing, PaceLayer, Refused, RetryLayer, SmoothLayer, ThrottleLayer,
 };
+use tower::buffer::Buffer;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 /// A status, and `Retry-After` in seconds.
@@ -193,6 +194,40 @@ async fn the_order_of_layers_changes_no_bound() {
     ends_at_once!(clock => pace(clock, Limit::per_second(9), second), retry(clock).build().unwrap());
     ends_at_once!(clock => retry(clock).build().unwrap(), smooth(clock), obey(clock, 30));
     ends_at_once!(clock => smooth(clock), retry(clock).build().unwrap());
+}
+
+#[tokio::test]
+async fn a_buffer_around_the_layers_or_below_them_hides_no_bound() {
+    let busy = [(503, Some("15")); 3];
+    let server = Server::new(&busy);
+    let below = outgoing(&server.clock, 5).layer(Buffer::new(server.clone(), 8));
+    assert_eq!(server.call(&below, put()).await, (Ok(503), 0));
+    assert_eq!(server.came(), [0]);
+    let server = Server::new(&busy);
+    let around = Buffer::new(outgoing(&server.clock, 5).layer(server.clone()), 8);
+    assert_eq!(server.call(&around, put()).await, (Ok(503), 0));
+    assert_eq!(server.came(), [0]);
+}
+
+#[tokio::test]
+async fn what_follows_redirects_around_the_layers_has_each_hop_obeyed() {
+    let server = Server::new(&[(302, None), (503, Some("2"))]);
+    let layers = outgoing(&server.clock, 5).layer(server.clone());
+    let follow = tower::service_fn(move |request: Request<()>| {
+        let mut layers = layers.clone();
+        async move {
+            let first = layers.ready().await?.call(request).await?;
+            if first.status() != 302 {
+                return Ok::<_, BoxError>(first);
+            }
+            let next = Request::put("http://other/").body(())?;
+            layers.ready().await?.call(next).await
+        }
+    });
+    let (result, at) = server.call(&follow, put()).await;
+    assert_eq!(result, Ok(200));
+    assert!((2_000..=2_500).contains(&at), "{at}");
+    assert_eq!(server.came().len(), 3);
 }
 
 #[tokio::test]
