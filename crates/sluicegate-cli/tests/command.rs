@@ -227,6 +227,25 @@ fn a_server_that_nobody_can_tell_the_tokens_does_not_start() {
     assert!(!said.contains("the layer that estimates tokens"), "{said}");
 }
 
+/// The proxies that ask a server are named by its option. A proxy has its file alone.
+#[test]
+fn a_file_without_proxies_is_warned_of_where_no_option_names_them() {
+    let files = Files::new();
+    let rule = "[[rules]]\nname = \"all\"\nkey = \"ip\"\nlimits = [\"5/minute\"]\n";
+    let proxied = format!(
+        "[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nurl = \"http://127.0.0.1:1\"\n{rule}"
+    );
+    for (name, written, is_warned) in
+        [("served.toml", rule, false), ("proxied.toml", &proxied, true)]
+    {
+        let file = files.write(name, written);
+        let checked = sluicegate(&["check", "--rules", file.to_str().expect("a path")]);
+        let said = text(&checked.stdout);
+        assert!(checked.status.success(), "{said}");
+        assert_eq!(said.contains("behind a proxy, say so"), is_warned, "{said}");
+    }
+}
+
 #[test]
 fn a_file_that_was_given_to_the_wrong_option_is_an_error_that_names_the_right_one() {
     let files = Files::new();

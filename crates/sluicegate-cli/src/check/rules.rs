@@ -12,9 +12,15 @@ use super::{Invalid, proxied, report, say};
 
 pub(super) fn check(path: &Path, example: &Example) -> Result<(), Invalid> {
     let looked = look(PolicyFile::new(path)).map_err(report)?;
-    say(looked)?;
     // `serve` has nothing to offer to a file that names functions of a service.
-    let policies = Policies::new().rules(path).map_err(report)?;
+    let policies = Policies::new().rules(path);
+    // The proxies that ask `serve` say who their clients are, and an option names them. `sluicegate proxy` has the file alone.
+    let serves = |policies: &Policies| {
+        policies.live().is_some_and(|rules| rules.policies().upstream().is_none())
+    };
+    let is_served = policies.as_ref().is_ok_and(serves);
+    say(if is_served { looked.knows_addresses() } else { looked })?;
+    let policies = policies.map_err(report)?;
     for line in policies.live().map(|live| proxied::described(&live.policies())).unwrap_or_default()
     {
         say(line)?;

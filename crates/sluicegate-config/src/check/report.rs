@@ -3,7 +3,7 @@ use std::fmt;
 use sluicegate_core::Limit;
 use sluicegate_core::limit::WhenFull;
 
-use super::warnings::warnings;
+use super::warnings::{NO_PROXIES, warnings};
 use crate::compile::{Listed, Policies};
 use crate::document::{Cost, Document, HoldUntil, Rule, Settle, SettleTable};
 use crate::live::Changes;
@@ -54,6 +54,14 @@ impl Report {
 
     pub(super) fn with(self, changes: Changes) -> Self {
         Self { changes: Some(changes), ..self }
+    }
+
+    /// Leaves out the warning that the file names no `proxies`, for a program that is told elsewhere who its clients are, as
+    /// `sluicegate serve` is.
+    #[must_use]
+    pub fn knows_addresses(mut self) -> Self {
+        self.warnings.retain(|warning| warning.message() != NO_PROXIES);
+        self
     }
 
     /// The changes since an earlier file, if [`check_change`](super::check_change) was called.

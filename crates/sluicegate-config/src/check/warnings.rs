@@ -9,6 +9,10 @@ use crate::document::{Condition, Cost, Document, Key, Rule, Texts};
 use crate::source::Diagnostic;
 use crate::source::DocumentPath;
 
+/// That nothing says behind which proxies the service is.
+pub(super) const NO_PROXIES: &str = "the client's address is that of the connection's other end: behind a proxy, say so by \
+                                     `proxies`, or all clients have the proxy's";
+
 /// Every warning, in the order of the text.
 pub(super) fn warnings(
     document: &Document,
@@ -206,11 +210,7 @@ impl Warnings<'_> {
             |rule: &Rule| uses_address(&rule.key) || rule.when.iter().any(asks_address);
         let first = self.document.rules.iter().position(by_address);
         if let (Some(first), None) = (first, &self.document.proxies) {
-            self.warn(
-                &path.index(first),
-                "the client's address is that of the connection's other end: behind a proxy, say so by \
-                 `proxies`, or all clients have the proxy's",
-            );
+            self.warn(&path.index(first), NO_PROXIES);
         }
     }
 

@@ -144,6 +144,9 @@ impl Server {
         if self.grpc.or(self.http).or(self.admin).is_none() {
             return Err(ServerError::new("every port is off: expected at least one"));
         }
+        // Whether the tokens will be told, the file does not say: the clients of `POST /v1/take` reserve what a request may
+        // use and settle what it did use, and a proxy that asks about the same request can do neither. So a server with
+        // the port starts, and the operator is warned; one without it can only ever charge wrongly, and does not.
         let counts_tokens =
             self.service.rules().is_some_and(|rules| rules.live().policies().counts_tokens());
         if counts_tokens && self.http.is_none() {
