@@ -92,3 +92,35 @@ fn of_table(table: DeTable<'_>, lines: &Lines<'_>) -> Data {
     });
     Data::Table(entries.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::read_toml;
+    use crate::document::{Amount, Expected, Key, Limit, Reject, Settle, Texts};
+
+    const TOML: &str = include_str!("../../tests/documents/everything.toml");
+
+    #[test]
+    fn all_that_is_said_is_read() {
+        let document = read_toml(TOML).expect("a document");
+        assert_eq!(document.time_zone.as_deref(), Some("Europe/Berlin"));
+        assert!(document.tiers["partner"].unlimited);
+        assert_eq!(document.customers["big.example"], "partner");
+        let rule = |name: &str| {
+            document.rules.iter().find(|rule| rule.name == name).expect("a rule of this name")
+        };
+        let Limit::Table(table) = &rule("tokens").limits[1] else { panic!("a table") };
+        assert_eq!(table.soft, Some(Amount::Count(15_000)));
+        assert_eq!(rule("uploads").key, {
+            Key::All(vec![Key::Method, Key::First(vec![Key::Header("x-api-key".into()), Key::Ip])])
+        });
+        assert_eq!(rule("dollars").settle, Some(Settle::Response));
+        assert_eq!(rule("inside").reject, Some(Reject::Shadow));
+        let when = rule("uploads").when.as_ref().expect("a condition");
+        assert_eq!(when.path, Some(Texts::Any(vec!["/upload".into(), "/files/{id}".into()])));
+        assert_eq!(when.header["x-draft"], Expected::Present(false));
+        assert_eq!(rule("nights").cases[3].load.as_ref().expect("a load").cpu, {
+            Some(Amount::Percent("80%".into()))
+        });
+    }
+}
