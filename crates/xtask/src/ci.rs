@@ -1,12 +1,13 @@
 //! Checks before a merge, besides the tests.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::deny;
 use crate::features;
 use crate::layers;
+use crate::lowest;
 use crate::msrv;
 use crate::package;
 use crate::proof::{self, Effort};
@@ -24,7 +25,7 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     for step in steps {
         step.run()?;
     }
-    check_packages()?;
+    lowest::check_lowest_versions(&check_packages()?)?;
     let mut unchecked = msrv::check_oldest_rust(&libraries()?)?;
     unchecked.extend(deny::check_dependencies()?);
     #[cfg(unix)]
@@ -57,8 +58,8 @@ fn report(started: Instant, unchecked: &[String]) {
     }
 }
 
-/// Packages every library, and compiles it from its package.
-pub(crate) fn check_packages() -> Result<(), Failure> {
+/// Packages every library, and compiles it from its package. Returns the workspace of the unpacked packages.
+pub(crate) fn check_packages() -> Result<PathBuf, Failure> {
     package::check_packages(&libraries()?)
 }
 

@@ -7,6 +7,7 @@ mod counterparts;
 mod deny;
 mod features;
 mod layers;
+mod lowest;
 mod msrv;
 mod package;
 mod proof;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Some("counterparts") if rest.is_empty() => counterparts::test(),
         Some("ci") if rest.is_empty() => ci::check_everything(),
-        Some("package") if rest.is_empty() => ci::check_packages(),
+        Some("package") if rest.is_empty() => ci::check_packages().map(drop),
         #[cfg(unix)]
         Some("ship") if rest.is_empty() => ci::ship(),
         Some("bench") => bench::bench(rest),

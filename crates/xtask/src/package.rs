@@ -24,8 +24,8 @@ const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// Packages the crates below these directories, and compiles the packages with all features.
 ///
 /// `cargo package` would compile them too, but as long as the version stays the same it uses the packages of an
-/// earlier run.
-pub(crate) fn check_packages(libraries: &[String]) -> Result<(), Failure> {
+/// earlier run. Returns the workspace of the unpacked packages.
+pub(crate) fn check_packages(libraries: &[String]) -> Result<PathBuf, Failure> {
     let published = published(libraries)?;
     let problems = problems(&published);
     if !problems.is_empty() {
@@ -44,7 +44,8 @@ pub(crate) fn check_packages(libraries: &[String]) -> Result<(), Failure> {
     let unpacked = unpack(&names)?;
     let mut command = cargo(["check", "--workspace", "--all-features", "--manifest-path"]);
     command.arg(unpacked.join("Cargo.toml")).arg("--target-dir").arg(unpacked.join("target"));
-    Step::new("packages, compiled", command).run()
+    Step::new("packages, compiled", command).run()?;
+    Ok(unpacked)
 }
 
 /// Unpacks the packages side by side, as a workspace in which they depend on each other.
