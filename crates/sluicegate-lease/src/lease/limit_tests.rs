@@ -78,17 +78,71 @@ async fn a_limit_follows_its_lease_and_the_lease_follows_the_demand() {
     assert!(admitted[3..].iter().all(|admitted| *admitted == 9), "{admitted:?}");
     assert!((9.0..=10.0).contains(&limit.capacity().as_f64()), "{}", limit.capacity());
 
-    // Ten times as many, for a second, are granted at the next refresh.
+    // Ten times as many are granted within a second.
     for _ in 0..9 {
         ask(&limit, 10);
         pass(&clock, SECOND / 9).await;
     }
-    pass(&clock, SECOND).await;
     assert!(limit.capacity() >= Amount::units(60), "{}", limit.capacity());
 
     // Nobody asks any more: it is given back by and by.
     pass(&clock, 60 * SECOND).await;
     assert_eq!((limit.capacity(), outstanding(&server)), (Amount::ZERO, Amount::ZERO));
+}
+
+/// Clients of 200 units a second that want so many requests a second at a time. Returns what was admitted in a second after
+/// the first ten.
+async fn admitted_of(clients: usize, wants: impl Fn(u64, usize) -> u64) -> f64 {
+    let template = Template::new("*", Amount::units(200)).lease(20 * SECOND).refresh(5 * SECOND);
+    let server = InProcess::new(Templates::new([template]).unwrap());
+    let clock = ManualClock::new();
+    let clients: Vec<_> = (0..clients).map(|_| client(&server)).collect();
+    let limits = clients.iter().map(|client| {
+        let lease = client.resource("db").lease().unwrap();
+        lease.limit(LeasedLimit::rate("db").clock(&clock).burst(10)).unwrap()
+    });
+    let limits: Vec<_> = limits.collect();
+    let mut left = vec![0; limits.len()];
+    let mut admitted = 0;
+    for millis in (0..40_000).step_by(10) {
+        for (at, limit) in limits.iter().enumerate() {
+            left[at] += wants(millis, at) * 10;
+            let asked = ask(limit, left[at] / 1_000);
+            left[at] %= 1_000;
+            admitted += if millis >= 10_000 { asked } else { 0 };
+        }
+        let held: Amount = limits.iter().map(LeasedLimit::capacity).sum();
+        assert!(held <= Amount::units(200), "{held}");
+        pass(&clock, Duration::from_millis(10)).await;
+    }
+    admitted as f64 / 30.0
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_are_busy_in_turns_get_what_the_others_leave() {
+    // How many take turns, for how long, what the busy one asks for, and what all are admitted of 200 a second.
+    for (clients, turn, asked, least) in [
+        (2, 2_000, 200, 180.0),
+        (2, 2_000, 300, 180.0),
+        (2, 1_000, 200, 155.0),
+        (2, 3_000, 200, 180.0),
+        (2, 5_000, 300, 185.0),
+        (4, 2_000, 200, 155.0),
+    ] {
+        let wants =
+            |millis, at| if millis / turn % clients as u64 == at as u64 { asked } else { 0 };
+        let admitted = admitted_of(clients, wants).await;
+        assert!(admitted >= least, "{admitted} of {clients} in turns of {turn} ms, {asked} asked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_are_busy_all_the_time_share_everything() {
+    assert!(admitted_of(2, |_, _| 150).await >= 199.0);
+    assert!(admitted_of(10, |_, _| 9).await >= 89.5);
+    // So do those whose requests come all at once.
+    let at_once = |millis, at| if millis % 1_000 == 100 * at as u64 { 800 } else { 0 };
+    assert!(admitted_of(10, at_once).await >= 79.0);
 }
 
 #[tokio::test(start_paused = true)]

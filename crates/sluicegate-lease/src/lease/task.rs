@@ -12,6 +12,7 @@ use super::state::{Basis, LeaseState};
 use super::transport::{Transport, TransportError};
 use crate::amount::Amount;
 use crate::client::{Action, OnLoss, Session};
+use crate::limit::LeasedLimit;
 use crate::message::{Release, Response};
 
 /// The half of a client that talks to the server. It drives a [`Session`] with a clock and a transport.
@@ -36,6 +37,8 @@ struct Followed {
 
 /// How long a release may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How often it looks whether less is wanted, at the most.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// More releases at a time are not sent: those leases end by themselves.
 const MAX_RELEASES: usize = 16;
 
@@ -105,11 +108,19 @@ impl<T: Transport> Task<T> {
                 // Once the request on its way was answered.
                 entry.is_needed.store(true, Ordering::Relaxed);
             }
+            if entry.limit().and_then(|limit| limit.falls_in()) == Some(Duration::ZERO) {
+                // Others may need it.
+                self.session.hurry(now);
+            }
         }
         if self.session.is_due(now) {
             for Followed { entry, .. } in &self.followed {
-                self.session.set_demands(&entry.resource, vec![entry.demand()]);
-                let outstanding = entry.limit().map_or(Amount::ZERO, |limit| limit.outstanding());
+                let (demand, limit) = (entry.demand(), entry.limit());
+                self.session.set_demands(&entry.resource, vec![demand]);
+                let outstanding = limit.as_ref().map_or(Amount::ZERO, LeasedLimit::outstanding);
+                if let Some(limit) = limit {
+                    limit.told(demand.want.wants);
+                }
                 self.session.set_outstanding(&entry.resource, outstanding, false);
             }
         }
@@ -156,6 +167,9 @@ impl<T: Transport> Task<T> {
             });
             if let Some(limit) = entry.limit() {
                 limit.follow(self.clock.millis(now), &self.session, &entry.resource);
+                if let Some(falls) = limit.falls_in() {
+                    next = next.min(self.clock.millis(now + falls.max(LOOK_EVERY)));
+                }
             }
             if *basis == Basis::Lease {
                 next = next.min(until);

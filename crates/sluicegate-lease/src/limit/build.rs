@@ -10,7 +10,7 @@ use super::gauge::Gauge;
 use super::learned::{Kind, Learned};
 use super::leased::LeasedLimit;
 use super::shown::Shown;
-use super::state::{Meter, State};
+use super::state::{Meter, Pleas, State};
 use super::terms::Terms;
 use super::wants::Wants;
 
@@ -132,6 +132,7 @@ impl LeasedBuilder {
             wants: self.wants,
             is_closed: false,
             is_needed: false,
+            pleas: Pleas::default(),
             now: 0,
         };
         let clock = self.clock.unwrap_or_default();

@@ -106,6 +106,20 @@ impl LeasedLimit {
         if state.is_closed { Amount::ZERO } else { state.wants.of(learned) }
     }
 
+    /// The server is being told that so much is wanted.
+    #[cfg(feature = "client")]
+    pub(crate) fn told(&self, wants: Amount) {
+        let mut state = self.turn();
+        state.pleas.told = Some(wants);
+        state.is_needed = false;
+    }
+
+    /// In what time so much less may be wanted than the server was told that it should know.
+    #[cfg(feature = "client")]
+    pub(crate) fn falls_in(&self) -> Option<Duration> {
+        self.turn().falls_in().map(Duration::from_micros)
+    }
+
     /// Changes what to ask the server for.
     pub fn set_wants(&self, wants: impl Into<Wants>) {
         self.turn().wants = wants.into();
@@ -139,7 +153,8 @@ impl LeasedLimit {
 
     /// Ends a decision: says that capacity is needed, if that is new.
     pub(super) fn decided(&self, mut state: MutexGuard<'_, State>) {
-        if state.is_needed || state.is_closed || !state.capacity().is_zero() {
+        let is_needed = std::mem::take(&mut state.pleas.is_due) || state.capacity().is_zero();
+        if state.is_needed || state.is_closed || !is_needed {
             return;
         }
         state.is_needed = true;

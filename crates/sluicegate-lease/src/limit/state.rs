@@ -22,11 +22,29 @@ pub(super) struct State {
     pub(super) wants: Wants,
     /// Given back: nothing may be used any more.
     pub(super) is_closed: bool,
-    /// Whether something was asked while there was nothing to use.
+    /// Whether something was asked while there was nothing to use, or too little.
     pub(super) is_needed: bool,
+    pub(super) pleas: Pleas,
     /// The time that was passed in last.
     pub(super) now: u64,
 }
+
+/// When to ask the server again, because there is less than is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pleas {
+    /// What the server was told that is wanted; `None` if nobody says so.
+    pub(super) told: Option<Amount>,
+    /// When the next plea is due, and in what time after that the one behind it.
+    next: u64,
+    gap: u64,
+    /// One is due.
+    pub(super) is_due: bool,
+}
+
+/// After a rise, what others give up for it may come soon, or late: pleas follow each other ever more slowly, in
+/// microseconds. Then the server says when to ask.
+const FIRST_GAP: u64 = 10_000;
+const LAST_GAP: u64 = 1_000_000;
 
 /// What is spent.
 #[derive(Debug, Clone, Copy)]
@@ -81,8 +99,12 @@ impl State {
     pub(super) fn take(&mut self, cost: u64, patience: Duration) -> Decided {
         let spent = match &mut self.meter {
             Meter::Rate(bucket) => {
-                self.learned.sum(self.now, cost);
-                bucket.spend(&self.terms, cost, micros(patience))
+                let ends_silence = self.learned.sum(self.now, cost);
+                let spent = bucket.spend(&self.terms, cost, micros(patience));
+                if ends_silence || matches!(spent, Spent::Refuse(_)) {
+                    self.plead();
+                }
+                spent
             }
             Meter::Gauge(gauge) => {
                 let before = gauge.in_use();
@@ -99,6 +121,35 @@ impl State {
             decided.status.receipt = self.receipt();
         }
         decided
+    }
+
+    /// Asks the server for more, if much more is wanted than it was told, or for what it lacks soon after that.
+    fn plead(&mut self) {
+        let Some(told) = self.pleas.told else { return };
+        let learned = self.learned();
+        let wants = self.wants.of(learned);
+        if wants <= self.capacity() {
+            return;
+        }
+        let is_rise = wants.millionths() / 3 > told.millionths() / 2;
+        if is_rise {
+            self.pleas.gap = FIRST_GAP;
+        } else if self.now < self.pleas.next || self.pleas.gap > LAST_GAP {
+            return;
+        }
+        self.pleas.next = self.now.saturating_add(self.pleas.gap);
+        self.pleas.gap += self.pleas.gap / 4;
+        self.pleas.is_due = true;
+    }
+
+    /// In how many microseconds so much less may be wanted than the server was told that it should know.
+    pub(super) fn falls_in(&mut self) -> Option<u64> {
+        let told = self.pleas.told.filter(|told| *told >= Amount::units(1))?;
+        let bound = Amount::from_millionths(told.millionths() / 4);
+        if self.wants.of(Amount::ZERO) > bound {
+            return None;
+        }
+        self.learned.falls_below(self.now, bound)
     }
 
     /// What [`take`](Self::take) would answer.

@@ -24,7 +24,8 @@ pub struct Wants {
 
 impl Wants {
     /// What is asked of the limit: all requests in a period, admitted, refused or waiting, or the most in flight at once.
-    /// It rises with the demand at once, and falls slowly. A client of which nothing is asked wants nothing.
+    /// It rises with the demand at once, and falls slowly, but soon when a stream of requests stops. A client of which
+    /// nothing is asked wants nothing.
     pub const fn learned() -> Self {
         Self { least: Amount::ZERO, most: Amount::MAX }
     }
