@@ -4,8 +4,9 @@
 //! says how much it wants, and keeps to what it is granted until the lease ends. It needs no answer for a single request.
 //! Envoys draw on the same pool, so all together never get more than the capacity.
 //!
-//! The server believes each client its name and its weight, so open the port to programs that you trust, by mutual TLS
-//! for example. Names that begin with `envoy/` are refused, because they are those of Envoys.
+//! The server believes each client its name, so open the port to programs that you trust, by mutual TLS for example.
+//! [Clients](crate::capacity::Client) of the file say which names may draw on a capacity, and with what weight. Names that
+//! begin with `envoy/` are refused, because they are those of Envoys.
 
 use sluicegate_lease::CapacityService;
 use tonic::server::NamedService;

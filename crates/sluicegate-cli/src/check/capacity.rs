@@ -17,6 +17,9 @@ pub(super) fn check(path: &Path) -> Result<(), Invalid> {
         for draw in &capacity.draws {
             say(format_args!("    {draw}"))?;
         }
+        for client in &capacity.clients {
+            say(format_args!("    {client}"))?;
+        }
     }
     Ok(())
 }

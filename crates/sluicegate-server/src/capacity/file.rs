@@ -8,10 +8,11 @@ use sluicegate_config::reader::text_within_bounds;
 use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
 use sluicegate_lease::Amount;
+use sluicegate_lease::pool::MAX_NAME;
 use toml::Spanned;
 
-use super::callers::{LARGEST_WEIGHT, LAST_BAND};
-use super::plan::{Capacities, Capacity, Draw, Value};
+use super::callers::{ENVOY, LARGEST_WEIGHT, LAST_BAND};
+use super::plan::{Capacities, Capacity, Client, Draw, Value};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +29,18 @@ struct Table {
     lease: Option<Spanned<String>>,
     #[serde(default)]
     envoy: Vec<Spanned<Envoy>>,
+    #[serde(default)]
+    client: Vec<Spanned<Caller>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Caller {
+    name: Spanned<String>,
+    #[serde(default)]
+    weight: Option<Spanned<u32>>,
+    #[serde(default)]
+    band: u8,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +80,11 @@ impl Capacities {
     ///     domain = "edge"
     ///     bucket = { service = "db" }
     ///     weight = 2
+    ///
+    ///     [[capacity.client]]                  # without any, every client of leases may draw on it
+    ///     name = "batch-*"                     # a name, or how names begin
+    ///     weight = 3                           # the largest that each may ask for; 1 unless told otherwise
+    ///     band = 1                             # the first that they may ask in; 0 unless told otherwise
     ///     "#,
     /// )?;
     /// let db = capacities.iter().next().expect("a capacity");
@@ -129,7 +147,12 @@ impl Reading<'_> {
             .enumerate()
             .map(|(at, envoy)| self.draw(&format!("{path}.envoy[{at}]"), envoy))
             .collect();
+        let callers = table.client.iter().enumerate();
+        let clients: Vec<_> = callers
+            .map(|(at, caller)| self.client(&format!("{path}.client[{at}]"), caller))
+            .collect();
         let draws: Vec<Draw> = draws.into_iter().collect::<Option<_>>()?;
+        let clients: Vec<Client> = clients.into_iter().collect::<Option<_>>()?;
         let any =
             draws.iter().filter(|draw| draw.bucket.values().any(|value| *value == Value::Any));
         if any.count() % draws.len().max(1) != 0 {
@@ -139,7 +162,7 @@ impl Reading<'_> {
             return None;
         }
         let (per_second, burst) = limit?;
-        Some(Capacity { name: name?, per_second, burst, lease: lease?, draws })
+        Some(Capacity { name: name?, per_second, burst, lease: lease?, draws, clients })
     }
 
     fn name(&mut self, path: &str, said: &Spanned<String>) -> Option<Box<str>> {
@@ -214,15 +237,8 @@ impl Reading<'_> {
             let what = "this bucket draws on a capacity already";
             self.report(format!("{path}.bucket"), &envoy.bucket, what);
         }
-        let weight = envoy.weight.as_ref().map_or(1, |weight| *weight.get_ref());
-        if let (Some(said), false) = (&envoy.weight, (1..=LARGEST_WEIGHT).contains(&weight)) {
-            let what = format!("{weight} is no weight: expected 1 to {LARGEST_WEIGHT}");
-            self.report(format!("{path}.weight"), said, what);
-        }
-        if envoy.band > LAST_BAND {
-            let what = format!("band {} is not known: expected 0 to {LAST_BAND}", envoy.band);
-            self.report(format!("{path}.band"), said, what);
-        }
+        let weight = self.weight(path, envoy.weight.as_ref());
+        self.band(path, said, envoy.band);
         let value = |value: &String| match value.as_str() {
             "*" => Value::Any,
             value => Value::Exactly(value.into()),
@@ -234,6 +250,43 @@ impl Reading<'_> {
             weight,
             band: envoy.band,
         })
+    }
+
+    fn client(&mut self, path: &str, said: &Spanned<Caller>) -> Option<Client> {
+        let caller = said.get_ref();
+        let before = self.problems.len();
+        let name = caller.name.get_ref().as_str();
+        let beginning = name.strip_suffix('*').unwrap_or(name);
+        if name.is_empty() || name.len() > MAX_NAME || beginning.contains('*') {
+            let what = format!(
+                "`{name}` names no clients: expected a name of up to {MAX_NAME} bytes, or how names begin, such as \
+                 `batch-*`"
+            );
+            self.report(format!("{path}.name"), &caller.name, what);
+        } else if name.starts_with(ENVOY) {
+            let what = format!("names that begin with `{ENVOY}` are those of Envoys");
+            self.report(format!("{path}.name"), &caller.name, what);
+        }
+        let weight = self.weight(path, caller.weight.as_ref());
+        self.band(path, said, caller.band);
+        let client = Client { name: name.into(), weight, band: caller.band };
+        (self.problems.len() == before).then_some(client)
+    }
+
+    fn weight(&mut self, path: &str, said: Option<&Spanned<u32>>) -> u32 {
+        let weight = said.map_or(1, |weight| *weight.get_ref());
+        if let (Some(said), false) = (said, (1..=LARGEST_WEIGHT).contains(&weight)) {
+            let what = format!("{weight} is no weight: expected 1 to {LARGEST_WEIGHT}");
+            self.report(format!("{path}.weight"), said, what);
+        }
+        weight
+    }
+
+    fn band<T>(&mut self, path: &str, said: &Spanned<T>, band: u8) {
+        if band > LAST_BAND {
+            let what = format!("band {band} is not known: expected 0 to {LAST_BAND}");
+            self.report(format!("{path}.band"), said, what);
+        }
     }
 }
 
@@ -270,6 +323,25 @@ mod tests {
             assert!(line.starts_with(what), "{said}");
         }
         assert_eq!(said.lines().count(), 7, "{said}");
+    }
+
+    #[test]
+    fn clients_that_cannot_be_are_told_with_line_and_column() {
+        let table = "[[capacity]]\nname = \"db\"\nlimit = \"5/second\"\n";
+        let client = |client: &str| wrong(&format!("{table}[[capacity.client]]\n{client}\n"));
+        for (text, what) in [
+            ("name = \"\"", "5:8: capacity[0].client[0].name: `` names no clients"),
+            ("name = \"a*b\"", "5:8: capacity[0].client[0].name: `a*b` names no clients"),
+            (
+                "name = \"envoy/1\"",
+                "5:8: capacity[0].client[0].name: names that begin with `envoy/`",
+            ),
+            ("name = \"a\"\nweight = 0", "6:10: capacity[0].client[0].weight: 0 is no weight"),
+            ("name = \"a\"\nband = 101", "4:1: capacity[0].client[0].band: band 101"),
+            ("name = \"a\"\nweights = 2", "6:1: unknown field `weights`"),
+        ] {
+            assert!(client(text).contains(what), "{} for {text}", client(text));
+        }
     }
 
     #[test]

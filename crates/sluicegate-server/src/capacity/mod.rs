@@ -10,5 +10,5 @@ mod file;
 mod plan;
 mod shared;
 
-pub use self::plan::{BucketId, Capacities, Capacity, Draw, Source, Value};
+pub use self::plan::{BucketId, Capacities, Capacity, Client, Draw, Source, Value};
 pub use self::shared::Shared;

@@ -32,6 +32,19 @@ pub struct Capacity {
     pub lease: Duration,
     /// The buckets of Envoy that draw on it.
     pub draws: Vec<Draw>,
+    /// The clients of leases that may draw on it, and how. If there are none, every client may.
+    pub clients: Vec<Client>,
+}
+
+/// Clients of leases that may draw on a capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Their name, or how their names begin, followed by `*`.
+    pub name: Box<str>,
+    /// The largest weight that each may ask for.
+    pub weight: u32,
+    /// The first band that they may ask in.
+    pub band: u8,
 }
 
 /// Buckets of Envoy that draw on a capacity.
@@ -103,6 +116,12 @@ impl Capacities {
         &self.templates
     }
 
+    /// The capacity that a resource of the pool is, or is a part of.
+    pub fn of(&self, resource: &str) -> Option<&Capacity> {
+        let name = resource.split('/').next().unwrap_or_default();
+        self.list.iter().find(|capacity| *capacity.name == *name)
+    }
+
     /// What a bucket draws on. Without a `*` goes before with one; then the first in the file wins.
     pub fn source(&self, domain: &str, bucket: &BucketId) -> Option<Source<'_>> {
         let exact = self.exact.get(&(domain.into(), bucket.clone()));
@@ -114,6 +133,16 @@ impl Capacities {
             let capacity = &self.list[at];
             Source { capacity, draw: &capacity.draws[draw] }
         })
+    }
+}
+
+impl Client {
+    /// Whether this is for a client of that name.
+    pub fn is_for(&self, name: &str) -> bool {
+        match self.name.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == &*self.name,
+        }
     }
 }
 
@@ -133,7 +162,7 @@ const REFRESH: Duration = Duration::from_secs(5);
 /// `db: 1000 a second, bursts of 100, leases of 20s`
 impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, per_second, burst, lease, draws: _ } = self;
+        let Self { name, per_second, burst, lease, draws: _, clients: _ } = self;
         write!(f, "{name}: {per_second} a second, bursts of {burst}, leases of {lease:?}")
     }
 }
@@ -149,6 +178,13 @@ impl fmt::Display for Draw {
             }
         }
         write!(f, ", weight {}, band {}", self.weight, self.band)
+    }
+}
+
+/// `clients batch-*, weight up to 2, band from 1`
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "clients {}, weight up to {}, band from {}", self.name, self.weight, self.band)
     }
 }
 

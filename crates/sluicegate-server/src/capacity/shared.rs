@@ -58,9 +58,10 @@ impl Shared {
         let server = Server::root("sluicegate", self.capacities().templates().clone());
         let master = AlwaysMaster::new();
         let master = if self.0.is_first { master.first() } else { master };
+        let in_force = self.0.capacities.clone();
         let started = CapacityService::builder(server)
             .mastership(master)
-            .check(check)
+            .check(move |_, call| check(&in_force.in_force(), call))
             .max_message(LARGEST)
             .start();
         let leases = started.expect("a root has no parent");

@@ -10,7 +10,7 @@ use sluicegate_config::document::Document;
 use sluicegate_config::{Environment, Event, Format, Live, PolicyFile, SourceLocation};
 
 use super::error::PoliciesError;
-use crate::capacity::{Capacities, Draw};
+use crate::capacity::{Capacities, Client, Draw};
 
 /// The capacities in force.
 #[derive(Clone)]
@@ -60,13 +60,14 @@ impl LiveCapacities {
     }
 }
 
-/// Each capacity by its name, with its draws.
+/// Each capacity by its name, with its draws and its clients.
 fn in_words(capacities: &Capacities) -> BTreeMap<String, String> {
     let each = capacities.iter().map(|capacity| {
         let (text, draws) = (capacity.to_string(), capacity.draws.iter().map(Draw::to_string));
+        let clients = capacity.clients.iter().map(Client::to_string);
         let prefix = format!("{}: ", capacity.name);
         let words = text.strip_prefix(&prefix).unwrap_or(&text).to_owned();
-        let words = iter::once(words).chain(draws).collect::<Vec<_>>().join("; ");
+        let words = iter::once(words).chain(draws).chain(clients).collect::<Vec<_>>().join("; ");
         (capacity.name.to_string(), words)
     });
     each.collect()
