@@ -1,14 +1,20 @@
 //! What clients and servers tell each other, apart from how it is written on the wire.
 
+use std::borrow::Cow;
+
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::pool::{Answer, Ask, AskError};
+use crate::rules::{Rule, holds};
 
 /// A request for capacity of several resources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Who asks.
     pub client: Box<str>,
+    /// Which process of this name asks: a random number that it chose when it started. Two processes of one name are two
+    /// clients, so neither is taken to hold what the other does. 0 if no two processes have one name.
+    pub instance: u64,
     /// Grows with every request of the client.
     pub sequence: u64,
     /// The highest fence that the client has seen.
@@ -46,6 +52,38 @@ impl Request {
             learning: resource.learning,
         }
     }
+
+    /// Whose leases these are.
+    pub(crate) fn holder(&self) -> Cow<'_, str> {
+        holder(&self.client, self.instance)
+    }
+}
+
+impl Release {
+    /// Whose leases these are.
+    pub(crate) fn holder(&self) -> Cow<'_, str> {
+        holder(&self.client, self.instance)
+    }
+}
+
+/// The name under which a [`Pool`](crate::Pool) keeps the leases of a process: `worker#00000000000004d2`.
+fn holder(client: &str, instance: u64) -> Cow<'_, str> {
+    match instance {
+        0 => client.into(),
+        _ if !holds(Rule::TellProcessesApart) => client.into(),
+        instance => format!("{client}#{instance:0DIGITS$x}").into(),
+    }
+}
+
+/// Digits of an instance.
+const DIGITS: usize = 16;
+
+/// The name of a client without its instance.
+pub(crate) fn bare(holder: &str) -> &str {
+    match holder.rsplit_once('#') {
+        Some((client, instance)) if instance.len() == DIGITS => client,
+        _ => holder,
+    }
 }
 
 /// The answer to a [`Request`].
@@ -64,6 +102,8 @@ pub struct Response {
 pub struct Release {
     /// Who it is.
     pub client: Box<str>,
+    /// Which process of this name it is: see [`Request::instance`].
+    pub instance: u64,
     /// Grows with every request of the client.
     pub sequence: u64,
     /// The highest fence that the client has seen.

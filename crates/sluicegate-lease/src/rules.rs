@@ -20,6 +20,8 @@ pub(crate) enum Rule {
     Learn,
     /// A new master believes only requests that were sent after the client met it.
     MeetFirst,
+    /// Two processes of one name are two clients.
+    TellProcessesApart,
 }
 
 /// Whether a rule is in force.

@@ -17,6 +17,8 @@ pub struct Server {
     hurries: u64,
 }
 
+/// The instance of all servers of which one is the master: each takes over what the last one had.
+const MASTERS: u64 = 1;
 /// A server asks its parent early if its clients want much more, but not more often than this, in milliseconds.
 const HURRY_EVERY: u64 = 500;
 
@@ -38,7 +40,8 @@ impl Server {
     pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>, seed: u64) {
         self.pool.lead(now, fence, known);
         // Each master begins above all sequence numbers of the last.
-        self.parent = self.has_parent.then(|| Session::new(self.name.clone(), fence << 32, seed));
+        let session = || Session::new(self.name.clone(), fence << 32, seed).instance(MASTERS);
+        self.parent = self.has_parent.then(session);
     }
 
     /// This server is not the master any more.

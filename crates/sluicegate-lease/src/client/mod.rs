@@ -47,6 +47,7 @@ pub use self::held::OnLoss;
 #[derive(Debug, Clone)]
 pub struct Session {
     client: Box<str>,
+    instance: u64,
     sequence: u64,
     fence: u64,
     /// By name. In requests and answers they have the same order.
@@ -86,13 +87,14 @@ const LONGEST_WAIT: u64 = 60_000;
 const MAX_GREETINGS: u32 = 3;
 
 impl Session {
-    /// Makes a client. Every process needs a name of its own.
+    /// Makes a client. Every process needs a name of its own, or an [`instance`](Self::instance).
     ///
     /// `first_sequence` has to be larger than every sequence number that a client of the same name used before: the
     /// wall clock's milliseconds, shifted left by 16 bits, will do. `seed` is for the jitter.
     pub fn new(client: impl Into<Box<str>>, first_sequence: u64, seed: u64) -> Self {
         Self {
             client: client.into(),
+            instance: 0,
             sequence: first_sequence,
             fence: 0,
             resources: IndexMap::new(),
@@ -103,6 +105,13 @@ impl Session {
             backoff: Backoff::new(seed),
             is_closed: false,
         }
+    }
+
+    /// Sets a random number, for processes that may have one name: see [`Request::instance`].
+    #[must_use]
+    pub fn instance(mut self, instance: u64) -> Self {
+        self.instance = instance;
+        self
     }
 
     /// Sets after which time a request without an answer has failed, in milliseconds. The default is 5,000.
@@ -148,8 +157,8 @@ impl Session {
 
     fn release(&mut self, resources: Vec<Box<str>>) -> Release {
         self.sequence += 1;
-        let (client, sequence) = (self.client.clone(), self.sequence);
-        Release { client, sequence, fence: self.fence, resources }
+        let Self { sequence, fence, instance, .. } = *self;
+        Release { client: self.client.clone(), instance, sequence, fence, resources }
     }
 
     /// Whether it asks for a resource.
@@ -250,6 +259,7 @@ impl Session {
         });
         Action::Ask(Request {
             client: self.client.clone(),
+            instance: self.instance,
             sequence: self.sequence,
             fence: self.fence,
             resources: resources.collect(),

@@ -32,10 +32,12 @@ pub struct ResourceRequest {
     /// The default is 1.
     #[prost(uint64, optional, tag = "16")]
     pub weight: ::core::option::Option<u64>,
+    /// What is in use and goes on when the lease has ended, such as requests in flight.
+    #[prost(double, optional, tag = "17")]
+    pub outstanding: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetCapacityRequest {
-    /// Each process has a name of its own.
     #[prost(string, required, tag = "1")]
     pub client_id: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "2")]
@@ -47,6 +49,10 @@ pub struct GetCapacityRequest {
     /// The highest fence that the client has seen.
     #[prost(uint64, optional, tag = "17")]
     pub fence: ::core::option::Option<u64>,
+    /// Which process of this name it is: a random number from 2 that it chose when it started. Two processes of one name are
+    /// two clients. A program that sends none is another client on each connection.
+    #[prost(uint64, optional, tag = "18")]
+    pub instance: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResourceResponse {
@@ -115,6 +121,9 @@ pub struct GetServerCapacityRequest {
     pub sequence: ::core::option::Option<u64>,
     #[prost(uint64, optional, tag = "17")]
     pub fence: ::core::option::Option<u64>,
+    /// 1 for servers of which one is the master: each takes over what the last one had.
+    #[prost(uint64, optional, tag = "18")]
+    pub instance: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerCapacityResourceResponse {
@@ -148,6 +157,8 @@ pub struct ReleaseCapacityRequest {
     pub sequence: ::core::option::Option<u64>,
     #[prost(uint64, optional, tag = "17")]
     pub fence: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "18")]
+    pub instance: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseCapacityResponse {

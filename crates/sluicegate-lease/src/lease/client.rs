@@ -78,8 +78,9 @@ pub struct LeaseClientBuilder {
 }
 
 impl LeaseClientBuilder {
-    /// Sets the name by which the server knows this client. Every process needs a name of its own. A process that
-    /// starts anew with the same name takes over what it had; without a name, what it had is lost until it expires.
+    /// Sets the name by which the server knows this client: for people, and for servers that check who calls. Processes of
+    /// one name are clients of their own. So a process that crashes and starts anew gets at once what is free, and its full
+    /// share when its last lease has ended, unless it gave that back.
     ///
     /// # Panics
     /// The name is empty or longer than 256 bytes.
@@ -109,7 +110,8 @@ impl LeaseClientBuilder {
     pub fn over(self, transport: impl Transport) -> LeaseClient {
         let random = RandomState::new().hash_one(std::process::id());
         let name = self.name.unwrap_or_else(|| format!("client-{random:016x}").into());
-        let mut session = Session::new(name, sequence_of_this_run(), random);
+        let mut session =
+            Session::new(name, sequence_of_this_run(), random).instance(random.max(FIRST_INSTANCE));
         if let Some(timeout) = self.timeout {
             session = session.timeout(millis(timeout));
         }
@@ -118,6 +120,9 @@ impl LeaseClientBuilder {
         LeaseClient { owner: Arc::new(Owner(shared)) }
     }
 }
+
+/// Smaller numbers have a meaning of their own.
+const FIRST_INSTANCE: u64 = 2;
 
 /// Larger than every sequence number of an earlier process of the same name.
 fn sequence_of_this_run() -> u64 {

@@ -9,7 +9,7 @@ use crate::rules::{Rule, holds};
 /// A request for capacity.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// Who asks. Each process needs a name of its own.
+    /// Who asks. Each process needs a name of its own: a [`Request`](crate::message::Request) adds its instance to it.
     pub client: &'a str,
     /// What for.
     pub resource: &'a str,
@@ -21,9 +21,11 @@ pub struct Ask<'a> {
     pub fence: u64,
     /// What is wanted: one demand, or those of a server's clients.
     pub demands: &'a [Demand],
-    /// What the client may use right now.
+    /// What the client may use right now. It is believed as far as it was granted, and that has not ended; a new master
+    /// believes all of it while it learns.
     pub has: Amount,
-    /// What a server's own clients may still use. It can be more than `has` after a server has got less than before.
+    /// What a server's own clients may still use, or what is in use by a client. It can be more than `has` after less was
+    /// granted than before, and is believed as `has` is, for as long as it is said.
     pub outstanding: Amount,
     /// The client is a server that has just become master and does not know yet what its clients hold.
     pub learning: bool,
@@ -119,12 +121,15 @@ impl Ask<'_> {
         }
     }
 
-    /// What counts as used until the client says otherwise.
-    pub(super) fn holds(&self) -> Amount {
+    /// What the client says that it uses.
+    pub(super) fn uses(&self) -> Amount {
         let has = if holds(Rule::CountUntilReported) { self.has } else { Amount::ZERO };
-        let outstanding =
-            if holds(Rule::CountOutstanding) { self.outstanding } else { Amount::ZERO };
-        has.max(outstanding)
+        has.max(self.in_use())
+    }
+
+    /// The part of it that goes on when the lease has ended.
+    pub(super) fn in_use(&self) -> Amount {
+        if holds(Rule::CountOutstanding) { self.outstanding } else { Amount::ZERO }
     }
 
     pub(super) fn wants(&self) -> Amount {

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::message::bare;
 use crate::pool::ask::Ask;
 use crate::rules::{Rule, holds};
 
@@ -24,22 +25,18 @@ pub(super) struct Holder {
     /// The newest request.
     sequence: u64,
     demands: Demands,
-    /// The most that it may be using: what it reported, or what it was granted since.
-    held: Amount,
-    /// The part of that which masters have granted. A client that uses more has no right to it.
-    own: Amount,
-    /// When it has lost all of that.
-    expires: u64,
+    /// The most that it may be using: of what it was granted and has not reported to use no more, the largest grant that
+    /// has not ended.
+    most: Grant,
+    /// The largest grant that ends after that one.
+    next: Grant,
 }
 
-/// What a client may be using.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hold {
-    pub(super) granted: Amount,
-    /// What it says.
-    pub(super) claimed: Amount,
-    /// How much of that has to be believed, because nobody here knows what it was granted.
-    pub(super) believed: Amount,
+/// A part of the capacity, and when it has ended.
+#[derive(Debug, Clone, Copy, Default)]
+struct Grant {
+    amount: Amount,
+    until: u64,
 }
 
 /// Nearly every client has one demand, which needs no allocation.
@@ -61,7 +58,7 @@ impl Holders {
 
     /// What all but one of them may be using.
     pub(super) fn held_by_others(&self, at: usize) -> Amount {
-        amount(self.held - millionths(self.by_name[at].held))
+        amount(self.held - millionths(self.by_name[at].most.amount))
     }
 
     pub(super) fn has(&self, client: &str) -> bool {
@@ -76,7 +73,7 @@ impl Holders {
     pub(super) fn each(&self) -> impl Iterator<Item = (&str, Amount, Amount)> {
         self.by_name.iter().map(|(name, holder)| {
             let wants = holder.demands.as_slice().iter().map(|demand| demand.want.wants).sum();
-            (&**name, wants, holder.held)
+            (bare(name), wants, holder.most.amount)
         })
     }
 
@@ -90,17 +87,35 @@ impl Holders {
         sequence <= self.by_name[at].sequence && holds(Rule::IgnoreStaleRequests)
     }
 
-    /// What a client holds because it was granted.
-    pub(super) fn owned_by(&self, at: usize) -> Amount {
-        self.by_name[at].own
+    /// What a client was granted that has not ended, and that it has not given up.
+    pub(super) fn held_by(&self, at: usize) -> Amount {
+        self.by_name[at].most.amount
     }
 
     /// A new client, which holds nothing yet. Returns its place.
     pub(super) fn join(&mut self, now: u64, ask: &Ask<'_>) -> usize {
         let demands = Demands::of(ask);
-        let (held, own) = (Amount::ZERO, Amount::ZERO);
-        let holder = Holder { sequence: 0, demands, held, own, expires: now };
+        let nothing = Grant { amount: Amount::ZERO, until: now };
+        let holder = Holder { sequence: 0, demands, most: nothing, next: nothing };
         self.by_name.insert_full(ask.client.into(), holder).0
+    }
+
+    /// Ends a grant that is over, though the client was granted less since.
+    pub(super) fn turn(&mut self, at: usize, now: u64) {
+        self.change(at, |holder| {
+            if now >= holder.most.until && holder.next.until > holder.most.until {
+                holder.most = std::mem::take(&mut holder.next);
+            }
+        });
+    }
+
+    /// A client says what it uses: no more than this, and what it was granted before counts no more than that.
+    pub(super) fn report(&mut self, at: usize, uses: Amount) {
+        self.change(at, |holder| {
+            for grant in [&mut holder.most, &mut holder.next] {
+                grant.amount = grant.amount.min(uses);
+            }
+        });
     }
 
     /// A client wants something. Returns whether that is new.
@@ -113,23 +128,33 @@ impl Holders {
         is_new
     }
 
-    /// What a client may be using from now on, and until when.
-    pub(super) fn hold(&mut self, at: usize, sequence: u64, hold: Hold, until: u64) {
+    /// A client may be using this from now on, besides what it was granted before.
+    pub(super) fn hold(&mut self, at: usize, sequence: u64, granted: Amount, until: u64) {
+        self.change(at, |holder| {
+            holder.sequence = sequence;
+            let until = until.max(holder.ends());
+            if granted >= holder.most.amount {
+                (holder.most, holder.next) = (Grant { amount: granted, until }, Grant::default());
+            } else {
+                // Of several smaller grants, the largest counts until the last one ends.
+                holder.next = Grant { amount: granted.max(holder.next.amount), until };
+            }
+        });
+        self.first_end = self.first_end.min(self.by_name[at].ends());
+    }
+
+    /// Changes what a client may be using.
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Holder)) {
         let holder = &mut self.by_name[at];
-        let held = hold.granted.max(hold.claimed);
-        let claimed = hold.claimed.min(hold.believed.max(holder.own));
-        self.held = self.held - millionths(holder.held) + millionths(held);
-        holder.sequence = sequence;
-        holder.held = held;
-        holder.own = hold.granted.max(claimed);
-        holder.expires = holder.expires.max(until);
-        self.first_end = self.first_end.min(holder.expires);
+        let before = millionths(holder.most.amount);
+        change(holder);
+        self.held = self.held - before + millionths(holder.most.amount);
     }
 
     /// A client gives everything back.
     pub(super) fn leave(&mut self, client: &str) {
         if let Some(holder) = self.by_name.swap_remove(client) {
-            self.held -= millionths(holder.held);
+            self.held -= millionths(holder.most.amount);
         }
     }
 
@@ -141,17 +166,24 @@ impl Holders {
         let (held, before) = (&mut self.held, self.by_name.len());
         let mut first_end = u64::MAX;
         self.by_name.retain(|name, holder| {
-            let is_alive = now < holder.expires;
+            let is_alive = now < holder.ends();
             if is_alive {
-                first_end = first_end.min(holder.expires);
+                first_end = first_end.min(holder.ends());
             } else {
-                *held -= millionths(holder.held);
+                *held -= millionths(holder.most.amount);
                 gone(name);
             }
             is_alive
         });
         self.first_end = first_end;
         self.by_name.len() < before
+    }
+}
+
+impl Holder {
+    /// When it has lost everything.
+    fn ends(&self) -> u64 {
+        self.most.until.max(self.next.until)
     }
 }
 

@@ -3,9 +3,11 @@
 //! A [`Pool`] knows no clock and no network. Time is passed in, as milliseconds since any moment.
 //!
 //! # Why the sum is never more than the capacity
-//! - **What a client may be using counts.** A client counts with the larger of what it was granted and what it
-//!   reported, until it has reported that it uses less, or until its lease has ended. An answer can be lost, so a
-//!   client that was told to use less may not know it.
+//! - **What a client may be using counts.** A client counts with the largest grant that has not ended, until it has
+//!   reported that it uses less. An answer can be lost, so a client that was told to use less may not know it. One that
+//!   claims more than it was granted is [not believed](Pool::false_claims), so it takes nothing from others.
+//! - **A process is a client.** A name alone is not: two processes that were given one name by mistake hold a lease each,
+//!   and one that starts anew shares with what its predecessor may still use.
 //! - **Requests are numbered.** One that comes late or twice changes nothing. A client obeys the answer to its newest
 //!   request only.
 //! - **Leases are durations.** A client counts from before it asked and the server from when it answered, so latency
@@ -60,7 +62,7 @@ use self::learning::Learning;
 use self::resource::{Resource, with_drift};
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::message::{Release, Request, Response};
+use crate::message::{Release, Request, Response, bare};
 use crate::millis::millis;
 use crate::rules::{Rule, holds};
 use crate::template::{Source, Template, Templates};
@@ -78,6 +80,8 @@ pub struct Pool {
     clients: usize,
     lead: Option<Lead>,
     changes: Vec<Change>,
+    false_claims: u64,
+    false_claim: Option<FalseClaim>,
     now: u64,
 }
 
@@ -118,6 +122,21 @@ pub struct Known {
     pub client: Box<str>,
 }
 
+/// A client has said that it uses more than it was granted. It goes on without a lease, as
+/// [`OnLoss`](crate::client::OnLoss) allows, or it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FalseClaim {
+    /// Of what.
+    pub resource: Box<str>,
+    /// Who it is.
+    pub client: Box<str>,
+    /// What it says that it uses.
+    pub claimed: Amount,
+    /// What it was granted, and counts as used.
+    pub granted: Amount,
+}
+
 /// What a resource looks like from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceSnapshot {
@@ -151,6 +170,8 @@ impl Pool {
             clients: 0,
             lead: None,
             changes: Vec::new(),
+            false_claims: 0,
+            false_claim: None,
             now: 0,
         }
     }
@@ -215,6 +236,10 @@ impl Pool {
     /// The request cannot be right, comes too late, or this server is not the master. Nothing has changed.
     pub fn ask(&mut self, now: u64, ask: &Ask<'_>) -> Result<Answer, AskError> {
         ask.check()?;
+        self.decide(now, ask)
+    }
+
+    fn decide(&mut self, now: u64, ask: &Ask<'_>) -> Result<Answer, AskError> {
         let now = self.advance(now);
         let Some(lead) = self.lead else { return Err(AskError::NotMaster) };
         if ask.fence > lead.fence {
@@ -244,6 +269,11 @@ impl Pool {
             return Err(AskError::ManyClients);
         }
         let answer = resource.ask(now, ask, lead.fence);
+        if let Some(granted) = resource.take_not_believed() {
+            self.false_claims += 1;
+            let (resource, client) = (ask.resource.into(), bare(ask.client).into());
+            self.false_claim = Some(FalseClaim { resource, client, claimed: ask.uses(), granted });
+        }
         if resource.holders().len() > clients {
             self.clients += 1;
             self.changes.push(Change::joined(ask.resource, ask.client));
@@ -256,8 +286,13 @@ impl Pool {
     /// # Errors
     /// This server is not the master.
     pub fn answer(&mut self, now: u64, request: &Request) -> Result<Response, AskError> {
+        let holder = request.holder();
         let asks = request.resources.iter().map(|resource| request.ask(resource));
-        let answers: Vec<_> = asks.map(|ask| self.ask(now, &ask)).collect();
+        let answer = |ask: Ask<'_>| {
+            ask.check()?;
+            self.decide(now, &Ask { client: &holder, ..ask })
+        };
+        let answers: Vec<_> = asks.map(answer).collect();
         match self.lead {
             Some(lead) => Ok(Response { sequence: request.sequence, fence: lead.fence, answers }),
             None => Err(AskError::NotMaster),
@@ -268,11 +303,12 @@ impl Pool {
     pub fn release(&mut self, now: u64, release: &Release) {
         let now = self.advance(now);
         let Some(lead) = self.lead else { return };
+        let holder = release.holder();
         for name in &release.resources {
             let Some(resource) = self.resources.get_mut(name) else { continue };
-            if resource.release(&release.client, release.sequence, release.fence == lead.fence) {
+            if resource.release(&holder, release.sequence, release.fence == lead.fence) {
                 self.clients -= 1;
-                self.changes.push(Change::left(name, &release.client));
+                self.changes.push(Change::left(name, &holder));
             }
             resource.tick(now, &mut |client| {
                 self.clients -= 1;
@@ -344,6 +380,16 @@ impl Pool {
     /// Whether this server still learns what clients hold of a resource.
     pub fn is_learning(&self, resource: &str) -> bool {
         self.resources.get(resource).is_some_and(Resource::is_learning)
+    }
+
+    /// How often a client has said that it uses more than it was granted, and was not believed.
+    pub fn false_claims(&self) -> u64 {
+        self.false_claims
+    }
+
+    /// The last one since the last call, for logs.
+    pub fn take_false_claim(&mut self) -> Option<FalseClaim> {
+        self.false_claim.take()
     }
 
     /// All resources that clients have asked for.

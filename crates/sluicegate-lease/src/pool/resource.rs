@@ -5,7 +5,7 @@ use crate::demand::Demand;
 use crate::millis::millis;
 use crate::pool::ask::{Answer, Ask, AskError, Grant};
 use crate::pool::bands::Bands;
-use crate::pool::holders::{Hold, Holders};
+use crate::pool::holders::Holders;
 use crate::pool::learning::Learning;
 use crate::pool::rise::Rise;
 use crate::rules::{Rule, holds};
@@ -26,6 +26,8 @@ pub(super) struct Resource {
     /// When to divide again.
     next_division: u64,
     learning: Option<Learning>,
+    /// What the client was granted that has just said that it uses more.
+    not_believed: Option<Amount>,
     scratch: Vec<Demand>,
 }
 
@@ -50,6 +52,7 @@ impl Resource {
             is_dirty: true,
             next_division: 0,
             learning,
+            not_believed: None,
             scratch: Vec::new(),
         }
     }
@@ -76,6 +79,11 @@ impl Resource {
 
     pub(super) fn told_parent(&mut self) {
         self.rise.told();
+    }
+
+    /// Whether the last client that asked was not believed, and what it was granted.
+    pub(super) fn take_not_believed(&mut self) -> Option<Amount> {
+        self.not_believed.take()
     }
 
     pub(super) fn is_learning(&self) -> bool {
@@ -149,7 +157,7 @@ impl Resource {
         if found.is_some_and(|at| self.holders.has_seen(at, ask.sequence)) {
             return Err(AskError::Stale);
         }
-        let mut believed = Amount::ZERO;
+        let mut may_hold = false;
         if let Some(learning) = &mut self.learning {
             if ask.fence != fence && holds(Rule::MeetFirst) {
                 return Ok(Answer::AskAgain);
@@ -157,31 +165,37 @@ impl Resource {
             if ask.learning {
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
-            if learning.reported(ask.client) {
-                believed = self.most(now);
-            }
+            may_hold = learning.reported(ask.client);
         }
         let at = self.remember(now, ask, found);
+        self.holders.turn(at, now);
         let ttl = self.ttl(now);
+        if may_hold {
+            // Nobody here knows what it was granted.
+            self.hold(now, at, ask, ask.uses(), ttl);
+        }
+        let held = self.holders.held_by(at);
+        if ask.uses() > held {
+            self.not_believed = Some(held);
+        }
+        let keeps = ask.learning && holds(Rule::KeepWhileLearning);
+        if !keeps {
+            self.holders.report(at, ask.uses());
+        }
         let mut part = match &self.learning {
-            Some(_) => {
-                let known = believed.max(self.holders.owned_by(at));
-                Part::all(ask.has.min(ask.wants()).min(known))
-            }
+            Some(_) => Part::all(ask.has.min(ask.wants()).min(held).min(self.most(now))),
             // It gets what it had before it lost its memory.
-            None if ask.learning && holds(Rule::KeepWhileLearning) => {
-                Part::all(self.holders.owned_by(at))
-            }
+            None if keeps => Part::all(held.min(self.most(now))),
             None => self.fair_part(now, ask, at),
         };
         if ttl == 0 {
             if self.learning.is_some() {
-                self.hold(now, at, ask, (Amount::ZERO, believed), ttl);
+                self.hold(now, at, ask, Amount::ZERO, ttl);
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
             part.granted = Amount::ZERO;
         }
-        self.hold(now, at, ask, (part.granted, believed), ttl);
+        self.hold(now, at, ask, part.granted, ttl);
         let refresh = self.refresh(now, ask, part, ttl);
         self.end_learning(now);
         Ok(Answer::Grant(Grant {
@@ -203,7 +217,7 @@ impl Resource {
             self.divide(now);
         }
         let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
-        let (own, others) = (self.holders.owned_by(at), self.holders.held_by_others(at));
+        let (own, others) = (self.holders.held_by(at), self.holders.held_by_others(at));
         // Where more is held than there is, because there is less than before, a client may keep its own.
         let free = self.capacity(now).saturating_sub(others);
         Part { granted: share.min(free.max(own.min(ask.has))), share }
@@ -233,18 +247,12 @@ impl Resource {
         }
     }
 
-    /// Writes down what a client may be using from now on.
-    fn hold(
-        &mut self,
-        now: u64,
-        at: usize,
-        ask: &Ask<'_>,
-        (granted, believed): (Amount, Amount),
-        ttl: u64,
-    ) {
+    /// Writes down what a client may be using from now on: this, and what is in use of what it was granted before.
+    fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, granted: Amount, ttl: u64) {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
-        let hold = Hold { granted, claimed: ask.holds(), believed };
-        self.holders.hold(at, ask.sequence, hold, now.saturating_add(with_drift(lease)));
+        let in_use = ask.in_use().min(self.holders.held_by(at));
+        let until = now.saturating_add(with_drift(lease));
+        self.holders.hold(at, ask.sequence, granted.max(in_use), until);
     }
 
     fn refresh(&self, now: u64, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {

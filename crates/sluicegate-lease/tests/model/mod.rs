@@ -39,6 +39,8 @@ pub(crate) struct Bounds {
     pub(crate) crashes: u8,
     /// How often a client may change its mind between wanting everything and nothing.
     pub(crate) changes: u8,
+    /// The clients are processes of one name.
+    pub(crate) one_name: bool,
     /// How many clients and servers never reach their server again.
     pub(crate) cuts: u8,
     /// A rule that is not in force.
@@ -119,7 +121,12 @@ impl State {
             Job { server, fence: 0, known: BTreeSet::new() }
         });
         let clients = bounds.clients.iter().enumerate().map(|(at, job)| {
-            let mut session = Session::new(format!("client-{at}"), 0, 0).timeout(STEP);
+            let mut session = match bounds.one_name {
+                // Numbers of the second one are larger, as if the first one had crashed before that started.
+                true => Session::new("client", at as u64 * 1_000, 0).instance(at as u64 + 2),
+                false => Session::new(format!("client-{at}"), 0, 0),
+            };
+            session = session.timeout(STEP);
             // The first one wants everything from the beginning.
             let wants = if at == 0 { CAPACITY } else { 0 };
             session.add(RESOURCE, Amount::units(wants), OnLoss::Stop);

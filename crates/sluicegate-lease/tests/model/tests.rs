@@ -16,6 +16,7 @@ const ONE_SERVER: Bounds = Bounds {
     crashes: 0,
     changes: 1,
     cuts: 0,
+    one_name: false,
     without: None,
 };
 
@@ -24,11 +25,12 @@ const TREE: Bounds =
     Bounds { parents: &[None, Some(0), Some(0)], clients: &[1, 2], steps: 7, ..ONE_SERVER };
 
 /// A rule, and what has to go wrong for it to matter.
-const CASES: [(Rule, Bounds); 8] = [
+const CASES: [(Rule, Bounds); 9] = [
     (Rule::CountUntilReported, Bounds { losses: 1, ..ONE_SERVER }),
     (Rule::IgnoreStaleRequests, Bounds { repeats: 1, late: 1, ..ONE_SERVER }),
     (Rule::IgnoreStaleAnswers, Bounds { late: 2, ..ONE_SERVER }),
     (Rule::Learn, Bounds { crashes: 1, ..ONE_SERVER }),
+    (Rule::TellProcessesApart, Bounds { one_name: true, losses: 1, crashes: 1, ..ONE_SERVER }),
     (Rule::MeetFirst, Bounds { repeats: 1, crashes: 1, ..ONE_SERVER }),
     (Rule::CountOutstanding, TREE),
     (Rule::EndWithParent, Bounds { cuts: 2, steps: 5, ..TREE }),

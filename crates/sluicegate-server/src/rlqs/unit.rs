@@ -250,7 +250,13 @@ impl Unit {
             Demand::of(more).weight(weight).band(LEFT_OVER),
         ];
         let resource = &self.terms.resource;
-        let ask = Ask { has, ..Ask::new(&self.client, resource, self.sequence, fence, &demands) };
+        // What an Envoy was told may be a little more than what was granted since.
+        let outstanding = has;
+        let ask = Ask {
+            has,
+            outstanding,
+            ..Ask::new(&self.client, resource, self.sequence, fence, &demands)
+        };
         match pool.ask(now, &ask) {
             Ok(Answer::Grant(grant)) => Some(grant.capacity),
             _ => None,
@@ -265,7 +271,8 @@ impl Unit {
         let Some(fence) = pool.fence() else { return };
         let (client, sequence) = (self.client.clone(), self.sequence);
         let resources = vec![self.terms.resource.clone()];
-        pool.release(now, &message::Release { client, sequence, fence, resources });
+        let instance = 0;
+        pool.release(now, &message::Release { client, instance, sequence, fence, resources });
     }
 }
 

@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, Version};
 use pin_project_lite::pin_project;
+use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
 
 use super::streams;
@@ -60,6 +61,9 @@ where
         }
         let is_last = !is_http_2 && self.is_last();
         request.extensions_mut().insert(ConnectInfo(self.peer));
+        // Where services of tonic look for it.
+        let tcp = TcpConnectInfo { local_addr: None, remote_addr: Some(self.peer) };
+        request.extensions_mut().insert(tcp);
         Answering { answer: self.router.call(request), is_last }
     }
 }

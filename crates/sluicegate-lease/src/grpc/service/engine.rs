@@ -1,4 +1,5 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -32,7 +33,20 @@ struct State {
     /// Numbers requests of clients that do not number them.
     sequence: u64,
     seed: u64,
+    false_claims: FalseClaims,
 }
+
+/// Clients that say that they use more than they were granted.
+#[derive(Default)]
+struct FalseClaims {
+    /// When one was last logged.
+    logged: Option<Instant>,
+    /// How many there were by then.
+    count: u64,
+}
+
+/// One false claim is logged in this time.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a request got no answer.
 #[derive(Debug)]
@@ -46,7 +60,15 @@ impl Engine {
     pub(super) fn new(server: Server, mastership: Box<dyn Elected>, seed: u64) -> Self {
         let role = mastership.roles().borrow().clone();
         let role_before = Role::Other { master: None };
-        let state = State { server, role: role_before, fence: None, last: None, sequence: 0, seed };
+        let state = State {
+            server,
+            role: role_before,
+            fence: None,
+            last: None,
+            sequence: 0,
+            seed,
+            false_claims: FalseClaims::default(),
+        };
         let engine = Self {
             state: Mutex::new(state),
             clock: Clock::start(),
@@ -132,6 +154,7 @@ impl Engine {
             return Err(Unanswered::NotMaster(None));
         }
         let answered = state.server.answer(millis, request);
+        state.log_false_claims(now);
         if self.records.add(state.server.pool().take_changes()) {
             self.is_wanted.notify_one();
         }
@@ -208,6 +231,28 @@ impl State {
             }
             _ => self.server.step_down(),
         }
+    }
+
+    fn log_false_claims(&mut self, now: Instant) {
+        let pool = self.server.pool();
+        let Some(claim) = pool.take_false_claim() else { return };
+        let FalseClaims { logged, count } = &mut self.false_claims;
+        if logged.is_some_and(|logged| now < logged + LOG_EVERY) {
+            return;
+        }
+        let others = pool.false_claims() - *count - 1;
+        (*logged, *count) = (Some(now), pool.false_claims());
+        #[cfg(feature = "tracing")]
+        tracing::warn!(
+            client = ?claim.client,
+            resource = ?claim.resource,
+            claimed = claim.claimed.as_f64(),
+            granted = claim.granted.as_f64(),
+            others,
+            "a client of leases says that it uses more than it was granted, and is not believed"
+        );
+        #[cfg(not(feature = "tracing"))]
+        let _ = (claim, others);
     }
 
     fn master(&self) -> Option<Box<str>> {

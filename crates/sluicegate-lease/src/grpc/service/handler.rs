@@ -1,3 +1,4 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -63,8 +64,12 @@ impl Handler {
         &self,
         request: Request<impl ReadRequest>,
     ) -> Result<Response<A>, Status> {
+        let connection = connection(&request);
         let (metadata, _, message) = request.into_parts();
         let mut request = message.read().map_err(Invalid::from)?;
+        if request.instance == 0 {
+            request.instance = connection;
+        }
         check_request(&request, self.max_resources)?;
         self.check(&metadata, Call::Ask(&request))?;
         let is_plain = request.sequence == 0;
@@ -81,6 +86,18 @@ impl Handler {
             _ => Ok(Response::new(A::write(&request, &response, seconds_since_1970()))),
         }
     }
+}
+
+/// The instance of a client that names none, such as one of Doorman: its connection, by the address of the peer.
+///
+/// After a broken connection, it is a new client. What it had counts until that has ended.
+fn connection<T>(request: &Request<T>) -> u64 {
+    request.remote_addr().map_or(0, |peer| {
+        let mut hasher = DefaultHasher::new();
+        peer.hash(&mut hasher);
+        // No program draws the same number in a lifetime.
+        hasher.finish().max(2)
+    })
 }
 
 fn refusal(error: &AskError) -> Status {
@@ -126,8 +143,12 @@ impl Capacity for Handler {
         &self,
         request: Request<proto::ReleaseCapacityRequest>,
     ) -> Result<Response<proto::ReleaseCapacityResponse>, Status> {
+        let connection = connection(&request);
         let (metadata, _, message) = request.into_parts();
         let mut release = read_release(message);
+        if release.instance == 0 {
+            release.instance = connection;
+        }
         check_release(&release, self.max_resources)?;
         self.check(&metadata, Call::Release(&release))?;
         match self.engine.release(&mut release) {

@@ -21,6 +21,7 @@ fn ask(client: &str, resource: &str, wants: f64, has: f64) -> proto::GetCapacity
         }],
         sequence: None,
         fence: None,
+        instance: None,
     }
 }
 
@@ -47,6 +48,7 @@ async fn a_client_of_doorman_gets_a_lease_in_seconds() {
         resource_id: vec!["db".into()],
         sequence: None,
         fence: None,
+        instance: None,
     };
     raw.release_capacity(release).await.unwrap();
     assert_eq!(outstanding(&service, "db"), Amount::ZERO);

@@ -1,6 +1,7 @@
 use super::{granted, lease, outstanding, root, serve};
 use crate::amount::Amount;
 use crate::client::OnLoss;
+use crate::grpc::generated as proto;
 use crate::lease::{Basis, LeaseClient};
 
 #[tokio::test]
@@ -50,19 +51,67 @@ async fn odd_amounts_arrive_in_full() {
 }
 
 #[tokio::test]
-async fn a_process_that_starts_anew_takes_over_what_it_had() {
+async fn two_processes_of_one_name_hold_no_more_than_there_is() {
     let service = root();
     let server = serve(&service).await;
     let first = LeaseClient::builder().name("worker-1").connect([server.url()]).unwrap();
     let lost = first.resource("db").wants(Amount::units(100)).lease().unwrap();
     let mut lost = lost;
     granted(&mut lost, 100).await;
-    // It is killed, so nothing is given back. The new one has another clock, and larger numbers.
-    std::mem::forget(first);
+    // Another one was started by mistake, or the first one was killed and starts anew.
     let second = LeaseClient::builder().name("worker-1").connect([server.url()]).unwrap();
     let mut lease =
         second.resource("db").wants(Amount::units(100)).on_loss(OnLoss::Stop).lease().unwrap();
-    granted(&mut lease, 100).await;
+    granted(&mut lease, 50).await;
+    assert!(lost.capacity() <= Amount::units(50));
+    assert_eq!(outstanding(&service, "db"), Amount::units(100));
+}
+
+#[tokio::test]
+async fn programs_of_one_name_that_say_nothing_else_hold_no_more_than_there_is() {
+    let service = root();
+    let server = serve(&service).await;
+    let mut programs = [server.raw().await, server.raw().await];
+    let mut has = [0.0; 2];
+    for sequence in 1..20 {
+        for (program, has) in programs.iter_mut().zip(&mut has) {
+            let resource = proto::ResourceRequest {
+                resource_id: "db".into(),
+                wants: 100.0,
+                has: Some(proto::Lease { capacity: *has, ..Default::default() }),
+                ..Default::default()
+            };
+            let request = proto::GetCapacityRequest {
+                client_id: "program".into(),
+                resource: vec![resource],
+                sequence: Some(sequence),
+                fence: Some(1),
+                instance: None,
+            };
+            let answer = program.get_capacity(request).await.unwrap().into_inner();
+            *has = answer.response[0].gets.capacity;
+        }
+        assert!(has[0] + has[1] <= 100.0, "{has:?}");
+    }
+    assert_eq!(has, [50.0; 2]);
+
+    // One comes back on another connection, and says what it had: until that has ended, it counts beside.
+    let mut again = server.raw().await;
+    let resource = proto::ResourceRequest {
+        resource_id: "db".into(),
+        wants: 100.0,
+        has: Some(proto::Lease { capacity: 50.0, ..Default::default() }),
+        ..Default::default()
+    };
+    let request = proto::GetCapacityRequest {
+        client_id: "program".into(),
+        resource: vec![resource],
+        sequence: Some(20),
+        fence: Some(1),
+        instance: None,
+    };
+    let answer = again.get_capacity(request).await.unwrap().into_inner();
+    assert_eq!(answer.response[0].gets.capacity, 0.0);
     assert_eq!(outstanding(&service, "db"), Amount::units(100));
 }
 

@@ -78,6 +78,7 @@ fn ask(client: &str, sequence: u64) -> proto::GetCapacityRequest {
         }],
         sequence: Some(sequence),
         fence: Some(1),
+        instance: None,
     }
 }
 
@@ -147,7 +148,7 @@ async fn requests_that_fail_on_one_connection_move_on_by_one_server() {
     let ask = |sequence| {
         let mut transport = transport.clone();
         let client = "one".into();
-        let request = Request { client, sequence, fence: 0, resources: Vec::new() };
+        let request = Request { client, instance: 0, sequence, fence: 0, resources: Vec::new() };
         async move { transport.ask(request).await }
     };
     let (first, second) = tokio::join!(ask(1), ask(2));
@@ -170,6 +171,7 @@ async fn a_server_that_stops_to_be_the_master_answers_nobody() {
         }],
         sequence: Some(sequence),
         fence: Some(0),
+        instance: Some(7),
     };
     let granted = raw.get_capacity(ask(1)).await.unwrap().into_inner();
     assert_eq!((granted.fence(), granted.response.len()), (1, 1));
@@ -188,7 +190,8 @@ async fn a_server_that_stops_to_be_the_master_answers_nobody() {
     assert!(!found.is_master);
 
     // It is elected again, and knows that the client may hold something.
-    let known = Known { resource: "db".into(), client: "one".into() };
+    let client = "one#0000000000000007".into();
+    let known = Known { resource: "db".into(), client };
     let known: Option<Arc<[Known]>> = Some(Arc::new([known]));
     mastership.role.send_replace(Role::Master { fence: 2, until: None, known });
     let answer = loop {
@@ -211,6 +214,7 @@ async fn a_client_that_claims_to_know_a_newer_master_does_not_depose_this_one() 
         resource: vec![proto::ResourceRequest { resource_id: "db".into(), ..Default::default() }],
         sequence: Some(1),
         fence: Some(u64::MAX),
+        instance: None,
     };
     let answer = server.raw().await.get_capacity(liar).await.unwrap().into_inner();
     assert!(answer.mastership.is_some());
@@ -224,8 +228,12 @@ async fn a_client_is_written_down_before_it_is_answered() {
     let server = serve(&service).await;
     let client = LeaseClient::builder().name("one").connect([server.url()]).unwrap();
     lease(&client, "db").await;
-    let joined = Change::Joined { resource: "db".into(), client: "one".into() };
-    assert_eq!(mastership.book.lock().unwrap().changes, [joined]);
+    let changes = mastership.book.lock().unwrap().changes.clone();
+    let [Change::Joined { client: holder, .. }] = &changes[..] else { panic!("{changes:?}") };
+    assert!(
+        holder.starts_with("one#"),
+        "the process is written down, and not its name alone: {holder}"
+    );
 
     // Where nobody can be written down, nobody new gets anything.
     mastership.book.lock().unwrap().is_lost = true;
@@ -240,6 +248,7 @@ async fn a_client_is_written_down_before_it_is_answered() {
             }],
             sequence: Some(sequence),
             fence: Some(1),
+            instance: None,
         };
         let status = raw.get_capacity(request).await.unwrap_err();
         assert_eq!(status.code(), Code::Unavailable);

@@ -15,6 +15,7 @@ fn ask(client: &str, resources: Vec<proto::ResourceRequest>) -> proto::GetCapaci
         resource: resources,
         sequence: Some(1),
         fence: Some(1),
+        instance: None,
     }
 }
 
@@ -96,6 +97,7 @@ async fn a_request_of_a_server_that_cannot_be_right_changes_nothing() {
         }],
         sequence: Some(1),
         fence: Some(1),
+        instance: None,
     };
     let cases = [
         (ask(vec![], 0.0), "`db`: a request has 1 to 64 demands; this one has 0"),
@@ -155,6 +157,7 @@ async fn a_release_that_cannot_be_right_is_refused() {
         resource_id: names,
         sequence: Some(2),
         fence: Some(1),
+        instance: None,
     };
     for request in [release("", vec!["db".into()]), release("one", vec!["db".into(), "db".into()])]
     {
@@ -203,6 +206,7 @@ async fn a_call_that_does_not_pass_the_check_changes_nothing() {
         resource_id: vec!["db".into()],
         sequence: Some(2),
         fence: Some(1),
+        instance: None,
     };
     let status = raw.release_capacity(release).await.unwrap_err();
     assert_eq!(status.code(), Code::PermissionDenied);

@@ -19,7 +19,7 @@ impl ReadRequest for proto::GetCapacityRequest {
             Ok(ResourceRequest {
                 demands: vec![demand],
                 has: has(resource, request.has)?,
-                outstanding: Amount::ZERO,
+                outstanding: amount("outstanding", resource, request.outstanding.unwrap_or(0.0))?,
                 learning: false,
                 resource: request.resource_id.into(),
             })
@@ -27,6 +27,7 @@ impl ReadRequest for proto::GetCapacityRequest {
         Ok(Request {
             resources: resources.collect::<Result<_, _>>()?,
             client: self.client_id.into(),
+            instance: self.instance.unwrap_or(0),
             sequence: self.sequence.unwrap_or(0),
             fence: self.fence.unwrap_or(0),
         })
@@ -55,6 +56,7 @@ impl ReadRequest for proto::GetServerCapacityRequest {
         Ok(Request {
             resources: resources.collect::<Result<_, _>>()?,
             client: self.server_id.into(),
+            instance: self.instance.unwrap_or(0),
             sequence: self.sequence.unwrap_or(0),
             fence: self.fence.unwrap_or(0),
         })
@@ -71,6 +73,7 @@ pub(in crate::grpc) fn write_request(request: Request) -> proto::GetCapacityRequ
             has: Some(held(request.has)),
             wants: demand.want.wants.as_f64(),
             weight: Some(demand.want.weight),
+            outstanding: Some(request.outstanding.as_f64()),
         }
     });
     proto::GetCapacityRequest {
@@ -78,6 +81,7 @@ pub(in crate::grpc) fn write_request(request: Request) -> proto::GetCapacityRequ
         client_id: request.client.into(),
         sequence: Some(request.sequence),
         fence: Some(request.fence),
+        instance: Some(request.instance),
     }
 }
 
@@ -101,6 +105,7 @@ pub(in crate::grpc) fn write_server_request(request: Request) -> proto::GetServe
         server_id: request.client.into(),
         sequence: Some(request.sequence),
         fence: Some(request.fence),
+        instance: Some(request.instance),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::message::Release;
 pub(in crate::grpc) fn read_release(release: proto::ReleaseCapacityRequest) -> Release {
     Release {
         client: release.client_id.into(),
+        instance: release.instance.unwrap_or(0),
         sequence: release.sequence.unwrap_or(0),
         fence: release.fence.unwrap_or(0),
         resources: release.resource_id.into_iter().map(Into::into).collect(),
@@ -15,6 +16,7 @@ pub(in crate::grpc) fn write_release(release: Release) -> proto::ReleaseCapacity
         client_id: release.client.into(),
         sequence: Some(release.sequence),
         fence: Some(release.fence),
+        instance: Some(release.instance),
         resource_id: release.resources.into_iter().map(Into::into).collect(),
     }
 }

@@ -27,7 +27,7 @@ fn resources(is_server: bool) -> impl Strategy<Value = ResourceRequest> {
             resource: name.into(),
             demands,
             has,
-            outstanding: if is_server { outstanding } else { Amount::ZERO },
+            outstanding,
             learning: is_server && learning,
         },
     )
@@ -35,9 +35,10 @@ fn resources(is_server: bool) -> impl Strategy<Value = ResourceRequest> {
 
 fn requests(is_server: bool) -> impl Strategy<Value = Request> {
     let resources = prop::collection::vec(resources(is_server), 0..5);
-    (".{0,20}", any::<u64>(), any::<u64>(), resources).prop_map(
-        |(client, sequence, fence, resources)| Request {
+    (".{0,20}", any::<u64>(), any::<u64>(), any::<u64>(), resources).prop_map(
+        |(client, instance, sequence, fence, resources)| Request {
             client: client.into(),
+            instance,
             sequence,
             fence,
             resources,
@@ -127,6 +128,7 @@ proptest! {
 fn a_release_arrives_as_it_was_sent() {
     let release = Release {
         client: "one".into(),
+        instance: 9,
         sequence: 7,
         fence: 3,
         resources: vec!["db".into(), "cache".into()],

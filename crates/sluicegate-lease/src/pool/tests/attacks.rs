@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::{Client, SECOND, client, pool, release, seconds};
 use crate::amount::Amount;
+use crate::client::{Action, OnLoss, Session};
 use crate::demand::Demand;
 use crate::pool::{Answer, Ask, AskError, Pool};
 use crate::template::{Algorithm, Template, Templates};
@@ -61,9 +62,136 @@ fn lies_of_many_clients_leave_nothing_behind() {
     for name in &names[1..] {
         pool.release(1, &release(name, 2, 1));
     }
-    assert_eq!(pool.outstanding("db"), Amount::MAX, "one is still there");
+    assert_eq!(pool.outstanding("db"), Amount::units(100), "one is still there");
     pool.release(1, &release(&names[0], 2, 1));
     assert_eq!(pool.outstanding("db"), Amount::ZERO);
+}
+
+/// Ten clients that want 30 of 100 each come and go, one a second, beside a liar. Returns the least that the honest ones
+/// had together after a lease.
+fn least_beside(lie: impl Fn(&mut Client)) -> f64 {
+    let mut pool = pool(hundred().refresh(seconds(1)));
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    let mut honest = names.map(|name| client(name, 30));
+    let mut liar = client("liar", 1_000);
+    let mut least = f64::MAX;
+    // Once it was alone, and was granted everything.
+    liar.gets(&mut pool, 0);
+    for second in 1..300 {
+        let now = second * SECOND;
+        let granted = granted_to(&mut liar, &mut pool, now);
+        liar.has = granted;
+        lie(&mut liar);
+        for (at, one) in honest.iter_mut().enumerate() {
+            // Each is away for two seconds of ten.
+            if (second + at as u64) % 10 == 0 {
+                one.sequence += 1;
+                pool.release(now, &release(one.name, one.sequence, 1));
+                one.has = Amount::ZERO;
+            } else if (second + at as u64) % 10 > 1 {
+                one.gets(&mut pool, now);
+            }
+        }
+        let together: Amount = honest.iter().map(|one| one.has).sum();
+        assert!(together + granted <= Amount::units(100));
+        if second > 130 {
+            least = least.min(together.as_f64());
+        }
+    }
+    least
+}
+
+#[test]
+fn a_client_that_claims_much_takes_nothing_from_clients_that_come_and_go() {
+    let honest = least_beside(|_| {});
+    assert!(honest >= 70.0, "{honest}");
+    for claim in [50, 100, 1_000_000_000] {
+        let least = least_beside(|liar| liar.has = Amount::units(claim));
+        assert!(least >= honest, "{least} beside a claim of {claim}, {honest} beside none");
+    }
+}
+
+#[test]
+fn a_grant_counts_until_it_ends_though_smaller_ones_follow() {
+    let mut pool = pool(hundred());
+    let (mut one, mut two) = (client("one", 100), client("two", 100));
+    assert_eq!(one.gets(&mut pool, 0), 100.0);
+    two.gets(&mut pool, 0);
+    // No answer comes any more, so it says what it had.
+    for second in 1..=65 {
+        one.send(&mut pool, second * SECOND).unwrap();
+        assert_eq!(two.gets(&mut pool, second * SECOND), 0.0, "second {second}");
+    }
+    assert_eq!(pool.false_claims(), 0);
+    // Its first lease has ended. If it has heard anything since, it has half.
+    one.send(&mut pool, 66 * SECOND + 2).unwrap();
+    assert_eq!(pool.false_claims(), 1);
+    assert_eq!(two.gets(&mut pool, 66 * SECOND + 2), 50.0);
+    assert_eq!(pool.outstanding("db"), Amount::units(100));
+}
+
+#[test]
+fn what_is_in_use_of_a_grant_counts_for_as_long_as_it_is() {
+    let mut pool = pool(hundred());
+    let (mut one, mut two) = (client("one", 100), client("two", 100));
+    assert_eq!(one.gets(&mut pool, 0), 100.0);
+    // Requests in flight that last for minutes.
+    one.outstanding = Amount::units(80);
+    for second in 1..4 {
+        one.gets(&mut pool, second * SECOND);
+        two.gets(&mut pool, second * SECOND);
+    }
+    for second in 4..300 {
+        one.gets(&mut pool, second * SECOND);
+        assert_eq!(two.gets(&mut pool, second * SECOND), 20.0, "second {second}");
+    }
+    one.outstanding = Amount::units(50);
+    one.gets(&mut pool, 300 * SECOND);
+    assert_eq!(two.gets(&mut pool, 300 * SECOND), 50.0);
+    assert_eq!(pool.false_claims(), 0);
+}
+
+#[test]
+fn processes_of_one_name_hold_no_more_than_there_is() {
+    for order in [[2, 3], [3, 2], [0, 2]] {
+        let mut pool = pool(hundred());
+        let mut twins = order.map(|instance| {
+            let mut twin = Session::new("twin", 0, 0).instance(instance);
+            twin.add("db", Amount::units(100), OnLoss::Stop);
+            twin
+        });
+        for now in (0..200 * SECOND).step_by(100) {
+            for twin in &mut twins {
+                if let Action::Ask(request) = twin.poll(now) {
+                    twin.answered(now, &pool.answer(now, &request).unwrap());
+                }
+            }
+            let sum: Amount = twins.iter().map(|twin| twin.capacity(now, "db")).sum();
+            assert!(sum <= Amount::units(100), "{sum} at {now}");
+        }
+        assert_eq!(
+            twins.each_ref().map(|twin| twin.capacity(200 * SECOND, "db").as_units()),
+            [50; 2]
+        );
+        let named: Vec<_> = pool.clients("db").map(|(name, ..)| name).collect();
+        assert_eq!(named, ["twin"; 2]);
+    }
+}
+
+#[test]
+fn a_process_that_crashed_and_starts_anew_has_its_share_when_its_lease_has_ended() {
+    let mut pool = pool(hundred());
+    let mut ask = |instance: u64, now| {
+        let mut session = Session::new("one", 0, 0).instance(instance);
+        session.add("db", Amount::units(80), OnLoss::Stop);
+        let Action::Ask(request) = session.poll(now) else { panic!("it asks at once") };
+        session.answered(now, &pool.answer(now, &request).unwrap());
+        session.capacity(now, "db").as_units()
+    };
+    assert_eq!(ask(2, 0), 80);
+    // What is free, it has at once.
+    assert_eq!(ask(3, 1), 20);
+    assert_eq!(ask(4, 67 * SECOND), 80);
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl Client {
 fn release(client: &str, sequence: u64, fence: u64) -> Release {
     Release {
         client: client.into(),
+        instance: 0,
         sequence,
         fence,
         resources: vec!["db".into(), "nothing".into()],
