@@ -119,7 +119,8 @@ impl Estimate {
             Run::None | Run::GoesOn => {}
         }
         if let Some(factor) = factor {
-            let most = OWED / 4.0 * self.mean();
+            // One request of a thousand can cost more than all the others together.
+            let most = (OWED / 2.0 * self.mean()).max(4.0 * self.peak.sqrt());
             self.owed = (self.owed + cost - factor * self.expected()).clamp(-most, most);
         }
         let difference = cost - self.mean;

@@ -5,6 +5,9 @@ use super::*;
 /// What the `number`-th request costs, of this flow.
 type Costs = fn(&mut Noise, number: u64, flow: u64) -> u64;
 
+/// Of the rarest kind of request there are sixty, so the first of them is little of the sum.
+const REQUESTS: u64 = 60_000;
+
 const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// As a hash under a seed would.
@@ -19,10 +22,25 @@ fn one_of_twenty_is_dear(noise: &mut Noise) -> u64 {
     if noise.next() < 0.95 { 200 } else { 20_000 }
 }
 
-const COSTS: [(&str, Costs); 14] = [
+fn one_of(requests: u64, noise: &mut Noise, cheap: u64, dear: u64) -> u64 {
+    if noise.next() * (requests as f64) < 1.0 { dear } else { cheap }
+}
+
+const COSTS: [(&str, Costs); 18] = [
     ("all alike", |_, _, _| 1_000),
     ("95 % 0.2 ms, 5 % 20 ms", |noise, _, _| one_of_twenty_is_dear(noise)),
     ("99 % 0.1 ms, 1 % 50 ms", |noise, _, _| if noise.next() < 0.99 { 100 } else { 50_000 }),
+    ("99.9 % 0.1 ms, 0.1 % 100 ms", |noise, _, _| one_of(1_000, noise, 100, 100_000)),
+    ("5 % dear, then half", |noise, number, _| {
+        one_of(if number / 2_000 % 2 == 0 { 20 } else { 2 }, noise, 200, 20_000)
+    }),
+    ("1 % dear, then 20 %", |noise, number, _| {
+        one_of(if number / 1_000 % 2 == 0 { 100 } else { 5 }, noise, 200, 20_000)
+    }),
+    ("none dear, then half", |noise, number, _| match number / 1_000 % 2 {
+        0 => 200,
+        _ => one_of(2, noise, 200, 20_000),
+    }),
     ("half 1 ms, half 20 ms", |noise, _, _| if noise.next() < 0.5 { 1_000 } else { 20_000 }),
     ("5 % 0.2 ms, 95 % 20 ms", |noise, _, _| if noise.next() < 0.05 { 200 } else { 20_000 }),
     ("exponential", |noise, _, _| (-(1.0 - noise.next()).ln() * 1_000.0) as u64 + 1),
@@ -49,7 +67,7 @@ fn ratio(costs: Costs, delay: usize, flow: impl Fn(&mut Noise) -> u64) -> f64 {
     let (mut choice, mut noise) = (Noise(7), Noise(11));
     let (mut predicted, mut actual) = (0, 0);
     let mut running = std::collections::VecDeque::new();
-    for number in 0..20_000 {
+    for number in 0..REQUESTS {
         let flow = flow(&mut choice);
         let cost = costs(&mut noise, number, flow);
         let flow = hashed(flow + 1_000);
@@ -108,7 +126,7 @@ fn of_requests_without_a_flow() {
     for (name, costs) in COSTS {
         let mut predictor = Predictor::new(64, 1_000);
         let (mut noise, mut predicted, mut actual) = (Noise(11), 0, 0);
-        for number in 0..20_000 {
+        for number in 0..REQUESTS {
             let cost = costs(&mut noise, number, number % 7);
             predicted += predictor.predict(KEY, CLASS).mean;
             actual += cost;
