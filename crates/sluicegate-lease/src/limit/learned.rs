@@ -107,6 +107,7 @@ impl Learned {
     }
 
     /// In how many microseconds less than `bound` may be wanted if no event comes. `None` if that is not to be expected soon.
+    #[cfg(any(feature = "client", test))]
     pub(super) fn falls_below(&mut self, now: u64, bound: Amount) -> Option<u64> {
         self.turn(now, 0);
         // It may become a stream meanwhile.

@@ -143,6 +143,7 @@ impl State {
     }
 
     /// In how many microseconds so much less may be wanted than the server was told that it should know.
+    #[cfg(feature = "client")]
     pub(super) fn falls_in(&mut self) -> Option<u64> {
         let told = self.pleas.told.filter(|told| *told >= Amount::units(1))?;
         let bound = Amount::from_millionths(told.millionths() / 4);
