@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_envoy::service::Domain;
 
@@ -31,24 +32,49 @@ impl Policies {
     }
 }
 
+/// The policy of limits that messages of Envoy bring along.
+const OF_MESSAGES: &str = "request";
+
 impl Policies {
     /// Writes the limits of each policy beside it, and the key and the condition of its rule.
     pub(crate) fn explain(&self, counted: &mut [PolicyStatus]) {
-        let Some(live) = self.live() else { return };
         let at: BTreeMap<_, _> =
             counted.iter().enumerate().map(|(at, policy)| (policy.policy.clone(), at)).collect();
-        live.each_limit(&mut |limit| {
-            let Some(at) = at.get(&limit.name().to_string()) else { return };
-            let limits = &mut counted[*at].limits;
-            let text = limit.to_string();
-            if limits.len() < MOST_LIMITS && !limits.contains(&text) {
-                limits.push(text);
-            }
-        });
-        let in_force = live.policies();
-        for policy in counted {
-            policy.rule = in_force.rule_in_words(&policy.policy).unwrap_or_default().to_owned();
+        let find = |limit: &Limit| at.get(&limit.name().to_string()).copied();
+        for domain in self.domains().iter() {
+            domain.each_rule(&mut |rule| {
+                let Some(rate) = rule.rate else { return };
+                let Some(at) = find(&rate.limit()) else { return };
+                let words = rule.to_string();
+                let name = format!("{}: ", counted[at].policy);
+                add(&mut counted[at], words.strip_prefix(&name).unwrap_or(&words).to_owned());
+                counted[at].rule = format!("descriptors of domain {:?}", domain.name());
+            });
         }
+        if let Some(live) = self.live() {
+            live.each_limit(&mut |limit| {
+                if let Some(at) = find(limit) {
+                    add(&mut counted[at], limit.to_string());
+                }
+            });
+            let in_force = live.policies();
+            for policy in counted.iter_mut() {
+                if let Some(rule) = in_force.rule_in_words(&policy.policy) {
+                    policy.rule = rule.to_owned();
+                }
+            }
+        }
+        for policy in counted {
+            if policy.policy == OF_MESSAGES && policy.limits.is_empty() {
+                policy.rule = "limits that messages of Envoy bring along".to_owned();
+            }
+        }
+    }
+}
+
+fn add(policy: &mut PolicyStatus, limit: String) {
+    if policy.limits.len() < MOST_LIMITS && !policy.limits.contains(&limit) {
+        policy.limits.push(limit);
     }
 }
 

@@ -58,7 +58,8 @@ pub struct PolicyStatus {
     pub policy: String,
     /// Its limits. Several, if it has cases or tiers. 10 at most.
     pub limits: Vec<String>,
-    /// The key and the condition of its rule, in words. Empty if no rule in TOML has it.
+    /// Where its limits are from, in words: the key and the condition of a rule in TOML, or the domain of a file of Envoy's. Empty
+    /// if nothing in force has it.
     pub rule: String,
     /// Decisions by verdict: `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected`, `shadowed` and
     /// `uncounted`. Verdicts that never happened are left out.

@@ -17,6 +17,10 @@ const RULES: &str = "[[rules]]\nname = \"shown\"\nkey = \"ip\"\nlimits = [\"2/mi
 const TWICE: &str = "[[rules]]\nname = \"shown\"\nkey = \"ip\"\nlimits = [\"2/minute\"]\n\
     [[rules]]\nname = \"all\"\nkey = \"global\"\nwhen = { path = \"/\" }\nlimits = [\"1000/minute\"]\n";
 
+/// A file of Envoy's rate limit service.
+const EDGE: &str =
+    "domain: edge\ndescriptors:\n- key: user\n  rate_limit: { unit: day, requests_per_unit: 7 }\n";
+
 pub(crate) async fn status(address: &str) -> Status {
     let request =
         format!("GET /v1/status HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -32,7 +36,10 @@ async fn decisions_refused_keys_and_changed_files_are_shown() {
     std::fs::write(&file, TWICE).expect("a file");
     // The only test of this program that installs the recorder, which is one for each process.
     let metrics = Metrics::install().expect("no recorder");
-    let policies = Policies::new().rules(&file).unwrap_or_else(|error| panic!("{error}"));
+    let domain = directory.path().join("edge.yaml");
+    std::fs::write(&domain, EDGE).expect("a file");
+    let policies = Policies::new().envoy(&domain).and_then(|policies| policies.rules(&file));
+    let policies = policies.unwrap_or_else(|error| panic!("{error}"));
     let watch = Watch::new(8).redacted(b"secret");
     let store = Memory::builder().clock(ManualClock::new()).build();
     let service = Service::builder(policies).store(store).watch(&watch).build().expect("a service");
@@ -83,9 +90,30 @@ async fn decisions_refused_keys_and_changed_files_are_shown() {
     assert_eq!(shown.refused[0].keys[0].at_least, 1);
     let text = serde_json::to_string(&shown).expect("text");
     assert!(shown.refused[0].keys[0].who.starts_with('$') && !text.contains("192.0.2"), "{text}");
-    assert_eq!(shown.in_force[..2], ["rules", "  2/minute named \"shown\" carried"]);
+    assert!(shown.in_force.contains(&"  2/minute named \"shown\" carried".to_owned()));
     assert_eq!(shown.capacity.resources[0].clients[0].granted, 40.0);
     assert_eq!((shown.pending[0].changes.len(), shown.pending[0].problems.len()), (0, 0));
+
+    // What Envoy's files and messages say stands beside their policies, too.
+    for limit in ["", ",\"limit\":{\"requestsPerUnit\":9,\"unit\":\"HOUR\"}"] {
+        let entries = "\"entries\":[{\"key\":\"user\",\"value\":\"a\"}]";
+        let request = format!("{{\"domain\":\"edge\",\"descriptors\":[{{{entries}{limit}}}]}}");
+        assert_eq!(post(&http, "/json", &request).await.0, 200);
+    }
+    let shown = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let shown = status(&admin).await;
+            if shown.policies.len() == 4 {
+                break shown;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    let policies = shown.await.expect("the counters are read").policies;
+    let of_file = policies.iter().find(|policy| policy.rule.contains("\"edge\"")).expect("one");
+    assert_eq!(of_file.limits, ["7 per day"]);
+    let of_message = policies.iter().find(|policy| policy.policy == "request").expect("one");
+    assert!(of_message.rule.contains("bring along"), "{of_message:?}");
 }
 
 #[tokio::test]

@@ -163,9 +163,9 @@ function latency(of) {
 
 function failed(of) {
   if (!of || !of.total) return [];
-  const line = row(head("calls that failed before a decision"), number(count(of.total), "no"));
-  line.title = of.last || "";
-  return [line];
+  const name = head("calls that failed before a decision");
+  if (of.last) name.append(make("div", "the last: " + of.last, "note"));
+  return [row(name, number(count(of.total), "no"))];
 }
 
 function storage(of) {
