@@ -11,12 +11,13 @@ use sluicegate_benches::services::{self, throttle};
 use sluicegate_benches::wire::{self, Cores, Kind};
 use sluicegate_benches::{Contender, Pace, Table, Turns};
 use sluicegate_tests::overload::adaptive::{Setting, Simulation};
+use sluicegate_tests::overload::published::{Aimd, Gradient2, Vegas};
 use sluicegate_tests::overload::{
     self as simulated, Clients, ConcurrencyLimit, DEAR, Fifo, Flow, Group, LoadShed, Route,
     Throttled, four_classes, run,
 };
 use sluicegate_throttle::Class;
-use sluicegate_throttle::adaptive::{Aimd, Algorithm, Bandwidth, Gradient2, Vegas};
+use sluicegate_throttle::adaptive::{Algorithm, Bandwidth};
 use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Outcome, Running, Scheduler};
 
 fn main() -> io::Result<()> {

@@ -7,6 +7,7 @@
 pub mod adaptive;
 mod clients;
 mod fifo;
+pub mod published;
 mod random;
 mod server;
 mod throttled;

@@ -48,8 +48,8 @@ pub use self::texts::Texts;
 pub(crate) use self::throttle::Throttle;
 #[cfg(feature = "throttle")]
 pub(crate) use self::throttle_parts::{
-    Adaptive, AdaptiveTable, Algorithm, ClassCase, ClassHeader, Deadline, Degrade, Partition,
-    QueueBound, QueueCost, ReportedCost, WhenShed,
+    Adaptive, ClassCase, ClassHeader, Deadline, Degrade, Partition, QueueBound, QueueCost,
+    ReportedCost, WhenShed,
 };
 pub(crate) use self::tier::Tier;
 pub use self::wildcard::Wildcard;

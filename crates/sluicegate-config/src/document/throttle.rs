@@ -110,7 +110,7 @@ pub(crate) struct Capacity {
     /// This many requests run at once.
     #[serde(default)]
     pub(crate) in_flight: Option<u64>,
-    /// As many requests run at once as the service turns out to be able to serve.
+    /// As many requests run at once as the service turns out to be able to serve, such as `{}` or `{ max = 500 }`.
     #[serde(default)]
     pub(crate) adaptive: Option<Adaptive>,
 }

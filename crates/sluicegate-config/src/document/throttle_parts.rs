@@ -7,44 +7,16 @@ use serde::de::{Error, MapAccess};
 use super::shaped::{Shaped, deserialize_shaped, deserialize_tables};
 use super::{Amount, Condition, Redirect};
 
-/// How a limit of work in flight is learnt: the name of an algorithm, or a table with its bounds.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(untagged))]
-pub(crate) enum Adaptive {
-    /// An algorithm with its usual bounds.
-    Algorithm(Algorithm),
-    /// An algorithm and its bounds.
-    Table(AdaptiveTable),
-}
-
-/// An algorithm that learns how many requests may run at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Algorithm {
-    /// The highest rate times the shortest time, measured in phases. Use this unless you know better.
-    Bandwidth,
-    /// Additive increase, multiplicative decrease: it learns from overload alone.
-    Aimd,
-    /// TCP Vegas, as in Netflix' concurrency-limits.
-    Vegas,
-    /// Gradient2, as in Netflix' concurrency-limits.
-    Gradient2,
-}
-
-/// An algorithm and its bounds.
+/// Bounds of a limit of work in flight that is learnt.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AdaptiveTable {
-    /// The algorithm.
-    pub(crate) algorithm: Algorithm,
+#[serde(deny_unknown_fields, remote = "Self")]
+pub(crate) struct Adaptive {
     /// The limit at the start. The default is 20.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub(crate) start: Option<u64>,
-    /// The lowest limit. The default is 2; `vegas` has none.
+    /// The lowest limit. The default is 2.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub(crate) min: Option<u64>,
@@ -186,19 +158,6 @@ pub(crate) struct Degrade {
     pub(crate) degrade: u64,
 }
 
-impl<'de> Shaped<'de> for Adaptive {
-    const EXPECTED: &'static str = "the name of an algorithm such as \"bandwidth\", or a table such as { algorithm = \"bandwidth\", \
-         max = 500 }";
-
-    fn text<E: Error>(text: &str) -> Result<Self, E> {
-        Algorithm::deserialize(serde::de::value::StrDeserializer::new(text)).map(Self::Algorithm)
-    }
-
-    fn table<A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        AdaptiveTable::deserialize(MapAccessDeserializer::new(table)).map(Self::Table)
-    }
-}
-
 impl<'de> Shaped<'de> for QueueBound {
     const EXPECTED: &'static str = "a time such as \"200 ms\", or { cost = 1000 }";
 
@@ -258,9 +217,10 @@ struct ShedTable {
     degrade: Option<u64>,
 }
 
-deserialize_shaped!(Adaptive, QueueBound, Deadline, WhenShed);
+deserialize_shaped!(QueueBound, Deadline, WhenShed);
 
 deserialize_tables! {
+    Adaptive: "a table such as {} or { max = 500 }",
     ClassHeader: "a table such as { header = \"x-criticality\", trusted = [\"10.0.0.0/8\"] }",
     ClassCase: "a table such as { name = \"CRITICAL\", when = { path = \"/checkout\" } }",
     Codel: "a table such as { target = \"5 ms\", interval = \"100 ms\" }",

@@ -50,7 +50,7 @@ fn what_cannot_change_is_refused_with_its_line_and_the_old_file_stays_in_force()
     let removed = live.reload().unwrap_err().to_string();
     assert!(removed.contains("the throttle is in use, and cannot be removed"), "{removed}");
 
-    write("queue = '2 seconds'\ncapacity = { adaptive = 'bandwidth' }");
+    write("queue = '2 seconds'\ncapacity = { adaptive = {} }");
     let changes = live.reload().unwrap();
     assert_eq!(changes.settings, ["throttle"]);
     assert_eq!(throttle.throttle().snapshot().limit, Some(20));

@@ -56,13 +56,10 @@ fn every_kind_of_capacity_can_be_said() {
     assert_eq!(cpu.cost_per_second, Some(500_000.0 * processors as f64));
     let in_flight = snapshot("capacity = { in_flight = 9 }\nqueue = '1 second'");
     assert_eq!((in_flight.limit, in_flight.queue_bound), (Some(9), 9_000_000));
-    for algorithm in ["bandwidth", "aimd", "vegas", "gradient2"] {
-        let said = format!("capacity = {{ adaptive = '{algorithm}' }}\nqueue = '1 second'");
-        assert_eq!(snapshot(&said).limit, Some(20), "{algorithm}");
-    }
-    let bounded =
-        "capacity = { adaptive = { algorithm = 'bandwidth', max = 8 } }\nqueue = '1 second'";
-    assert_eq!(snapshot(bounded).limit, Some(8));
+    let adaptive = snapshot("capacity = { adaptive = {} }\nqueue = '1 second'");
+    assert_eq!(adaptive.limit, Some(20));
+    let bounded = snapshot("capacity = { adaptive = { max = 8 } }\nqueue = '1 second'");
+    assert_eq!(bounded.limit, Some(8));
 }
 
 #[test]

@@ -99,8 +99,7 @@ fn what_cannot_work_is_told_in_a_sentence_beside_the_setting() {
         "5:17: throttle.default_class: there is no class `top`, expected `CRITICAL_PLUS` or `CRITICAL` or \
          `SHEDDABLE_PLUS` or `SHEDDABLE`"
     );
-    let bounds =
-        "capacity = { adaptive = { algorithm = 'bandwidth', start = 5, min = 9 } }\nqueue = '1 s'";
+    let bounds = "capacity = { adaptive = { start = 5, min = 9 } }\nqueue = '1 s'";
     assert!(
         told(bounds)
             .contains("throttle.capacity.adaptive: the limit starts at 5 and stays from 9 to 1000")
@@ -115,8 +114,13 @@ fn shapes_are_told_with_what_was_expected() {
             .contains("5:1: throttle.exempts: `exempts` is not known here; did you mean `exempt`?"),
         "{misspelt}"
     );
-    let algorithm = told("capacity = { adaptive = 'vega' }\nqueue = '1 s'");
-    assert!(algorithm.contains("did you mean `vegas`?"), "{algorithm}");
+    let bound = told("capacity = { adaptive = { most = 9 } }\nqueue = '1 s'");
+    assert!(
+        bound.contains("`most` is not known here, expected `start`, `min` or `max`"),
+        "{bound}"
+    );
+    let name = told("capacity = { adaptive = 'bandwidth' }\nqueue = '1 s'");
+    assert!(name.contains("expected a table such as {} or { max = 500 }"), "{name}");
     let queue = told("capacity = { in_flight = 4 }\nqueue = 5");
     assert!(
         queue.contains(

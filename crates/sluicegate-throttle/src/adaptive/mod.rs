@@ -1,11 +1,7 @@
 //! Limits of work in flight that follow what the server can do.
 //!
-//! [`Bandwidth`] was made for this crate. [`Aimd`], [`Vegas`] and [`Gradient2`] are the algorithms of Netflix'
-//! concurrency-limits, with its constants. The limits of Vegas and Gradient2 are known to drift upwards under an
-//! overload that lasts, because their estimate of an unloaded server's time follows the load.
-//!
-//! They are written here, in 43 to 97 lines each. Of the crates that have them, `tower-acc` 0.1 does not tell an overload
-//! from another error, and `tower-resilience-adaptive` 0.14 brings along its layers.
+//! [`Bandwidth`] was made for this crate. The benchmark `overload` compares it with AIMD, Vegas and Gradient2 of Netflix'
+//! concurrency-limits. For another algorithm, implement [`Algorithm`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,19 +13,13 @@
 //! # Ok::<(), sluicegate_throttle::ConfigError>(())
 //! ```
 
-mod aimd;
 mod bandwidth;
-mod gradient2;
 #[cfg(test)]
 mod tests;
-mod vegas;
 
 use std::fmt;
 
-pub use self::aimd::Aimd;
 pub use self::bandwidth::Bandwidth;
-pub use self::gradient2::Gradient2;
-pub use self::vegas::Vegas;
 
 /// Learns from ended requests how many may run at once.
 pub trait Algorithm: fmt::Debug + Send {

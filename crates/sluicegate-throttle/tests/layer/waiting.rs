@@ -1,4 +1,4 @@
-use sluicegate_throttle::adaptive::Vegas;
+use sluicegate_throttle::adaptive::Bandwidth;
 use sluicegate_throttle::layer::HoldUntil;
 
 use super::*;
@@ -267,7 +267,7 @@ async fn no_wake_up_is_lost_between_threads() {
 #[test]
 fn how_long_an_upgraded_connection_stays_open_says_nothing_about_the_load() {
     let (clock, handlers) = (ManualClock::new(), Handlers::default());
-    let builder = Throttle::builder().adaptive(Vegas::default()).clock(&clock);
+    let builder = Throttle::builder().adaptive(Bandwidth::default()).clock(&clock);
     let throttle = builder.queue(Duration::from_millis(4)).build().unwrap();
     let layer = throttle.layer().hold_until(HoldUntil::Close);
     let answer = |status| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate::ManualClock;
 use sluicegate_throttle::Throttle;
-use sluicegate_throttle::adaptive::{Aimd, Bandwidth};
+use sluicegate_throttle::adaptive::Bandwidth;
 use sluicegate_throttle::layer::ThrottleBuilder;
 use tokio::sync::Semaphore;
 
@@ -123,7 +123,6 @@ fn of_a_crowd_that_comes_at_once_nobody_waits_for_longer_than_the_queue() {
     let builders = [
         (200, Throttle::builder().in_flight(100)),
         (40, Throttle::builder().adaptive(Bandwidth::default())),
-        (40, Throttle::builder().adaptive(Aimd::default())),
         (40, Throttle::builder().requests_per_second(200)),
     ];
     for (least, builder) in builders {

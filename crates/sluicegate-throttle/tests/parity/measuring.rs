@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use sluicegate::{Cost, ManualClock};
-use sluicegate_throttle::adaptive::Aimd;
+use sluicegate_throttle::adaptive::{Algorithm, Sample};
 use sluicegate_throttle::layer::{Reported, ThrottleBuilder};
 use sluicegate_throttle::{Throttle, ThrottleLayer};
 
@@ -58,11 +58,27 @@ pub(crate) async fn a_reported_cost_goes_instead_or_on_top(server: &impl Server)
     assert_eq!(cost_of(&client, &handlers, &throttle, Some(Cost(70))), 70);
 }
 
+/// Half as much after each overload.
+#[derive(Debug)]
+struct Halving(usize);
+
+impl Algorithm for Halving {
+    fn limit(&self) -> usize {
+        self.0
+    }
+
+    fn update(&mut self, sample: Sample) {
+        if sample.is_overload {
+            self.0 /= 2;
+        }
+    }
+}
+
 pub(crate) async fn overload_lowers_the_limit_and_other_errors_do_not(server: &impl Server) {
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);
     let limit_after = async |status| {
-        let builder = Throttle::builder().adaptive(Aimd::new(20, 1, 200)).queue_cost(100_000);
+        let builder = Throttle::builder().adaptive(Halving(20)).queue_cost(100_000);
         let throttle = builder.clock(&clock).build().unwrap();
         let layer: ThrottleLayer = throttle.layer();
         let client = server.serve(layer, &handlers).await;

@@ -1,15 +1,13 @@
 use std::time::Duration;
 
 use sluicegate_core::clock::Clock;
-use sluicegate_throttle::adaptive::{Aimd, Bandwidth, Gradient2, Vegas};
+use sluicegate_throttle::adaptive::Bandwidth;
 use sluicegate_throttle::layer::{Reported, ThrottleBuilder};
 use sluicegate_throttle::{Classes, Throttle};
 
 use super::setting_of;
 use crate::compile::context::Context;
-use crate::document::{
-    self, Adaptive, AdaptiveTable, Algorithm, Amount, QueueBound, QueueCost, ReportedCost,
-};
+use crate::document::{self, Adaptive, Amount, QueueBound, QueueCost, ReportedCost};
 use crate::source::DocumentPath;
 
 /// Settings that work.
@@ -35,7 +33,7 @@ enum Capacity {
     Cost(u64),
     Cpu(f64),
     InFlight(usize),
-    Adaptive { algorithm: Algorithm, start: usize, min: usize, max: usize },
+    Adaptive { start: usize, min: usize, max: usize },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,12 +106,9 @@ impl Settings {
             Capacity::Cost(cost) => builder.cost_per_second(cost),
             Capacity::Cpu(share) => builder.cpu(share),
             Capacity::InFlight(requests) => builder.in_flight(requests),
-            Capacity::Adaptive { algorithm, start, min, max } => match algorithm {
-                Algorithm::Bandwidth => builder.adaptive(Bandwidth::new(start, min, max)),
-                Algorithm::Aimd => builder.adaptive(Aimd::new(start, min, max)),
-                Algorithm::Vegas => builder.adaptive(Vegas::new(start, max)),
-                Algorithm::Gradient2 => builder.adaptive(Gradient2::new(start, min, max)),
-            },
+            Capacity::Adaptive { start, min, max } => {
+                builder.adaptive(Bandwidth::new(start, min, max))
+            }
         }
     }
 
@@ -215,17 +210,7 @@ impl Reader<'_> {
     }
 
     fn adaptive(&self, said: &Adaptive, path: &DocumentPath<'_>) -> Option<Capacity> {
-        let (algorithm, start, min, max) = match said {
-            Adaptive::Algorithm(algorithm) => (*algorithm, None, None, None),
-            Adaptive::Table(AdaptiveTable { algorithm, start, min, max }) => {
-                (*algorithm, *start, *min, *max)
-            }
-        };
-        if algorithm == Algorithm::Vegas && min.is_some() {
-            let message = "`vegas` has no lowest limit, expected no `min`";
-            self.context.report(&path.name("min"), message);
-            return None;
-        }
+        let Adaptive { start, min, max } = *said;
         let max = max.unwrap_or(1_000);
         let min = min.unwrap_or_else(|| max.min(2));
         let start = start.unwrap_or_else(|| 20.clamp(min.min(max), max));
@@ -239,7 +224,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        Some(Capacity::Adaptive { algorithm, start: size(start), min: size(min), max: size(max) })
+        Some(Capacity::Adaptive { start: size(start), min: size(min), max: size(max) })
     }
 
     fn queue(&self) -> Option<Queue> {

@@ -1,7 +1,7 @@
 //! Numbers that nobody means: what handlers report by mistake, and settings without a bound.
 
 use super::*;
-use crate::adaptive::{Aimd, Bandwidth, Gradient2, Vegas};
+use crate::adaptive::Bandwidth;
 use crate::error::ConfigError;
 
 const MINUTE: u64 = 60_000_000;
@@ -116,9 +116,6 @@ fn extreme_capacities() -> Vec<SchedulerBuilder> {
         builders.extend([micro, SECOND, year].map(|period| build().rate(cost, period)));
     }
     builders.push(build().adaptive(Bandwidth::new(usize::MAX, 1, usize::MAX)));
-    builders.push(build().adaptive(Vegas::new(usize::MAX, usize::MAX)));
-    builders.push(build().adaptive(Gradient2::new(usize::MAX, 1, usize::MAX)));
-    builders.push(build().adaptive(Aimd::new(usize::MAX, 1, usize::MAX)));
     builders.push(build().in_flight(usize::MAX).partitions([1.0 / 3.0; 3]));
     builders
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::adaptive::Aimd;
+use crate::adaptive::Bandwidth;
 
 const SEARCH: Option<u8> = Some(0);
 const FEED: Option<u8> = Some(1);
@@ -165,7 +165,7 @@ proptest! {
         let builder = Scheduler::builder().queue(60).partitions(shares);
         let builder = if weighted { builder.weights([8, 4, 2, 1]) } else { builder };
         let builder = match is_adaptive {
-            true => builder.adaptive(Aimd::new(limit, 1, 20)),
+            true => builder.adaptive(Bandwidth::new(limit, 1, 20)),
             false => builder.in_flight(limit),
         };
         let mut scheduler = builder.build().unwrap();

@@ -1,4 +1,4 @@
-use super::{Algorithm, Sample};
+use sluicegate_throttle::adaptive::{Algorithm, Sample};
 
 /// Additive increase, multiplicative decrease: one more for each success, a tenth less for each overload.
 #[derive(Debug, Clone)]

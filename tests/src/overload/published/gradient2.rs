@@ -1,4 +1,4 @@
-use super::{Algorithm, Sample};
+use sluicegate_throttle::adaptive::{Algorithm, Sample};
 
 const SMOOTHING: f64 = 0.2;
 /// Requests that may wait in the server.

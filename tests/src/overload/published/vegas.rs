@@ -1,4 +1,4 @@
-use super::{Algorithm, Sample};
+use sluicegate_throttle::adaptive::{Algorithm, Sample};
 
 /// The unloaded time is measured again after this many times the limit of samples, times a number from 0.5 to 1.
 const PROBE: f64 = 30.0;
