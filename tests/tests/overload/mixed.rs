@@ -29,6 +29,18 @@ fn as_many_requests_of_mixed_cost_are_served_as_the_capacity_pays_for() {
     }
 }
 
+/// A thousandth of the requests costs as much as all others together.
+#[test]
+fn rare_requests_that_are_very_dear_leave_the_capacity_in_use() {
+    let mut costs = vec![100; 999];
+    costs.push(100_000);
+    for flow in FLOWS {
+        let group = Group { costs: costs.clone(), flow, ..Group::new(2.0) };
+        let report = run(&mut Throttled::cpu(0.5), &mut Clients::new([group]), 30);
+        assert!(report.used[0] >= 0.95 * 0.5, "{:.3} with {flow:?}", report.used[0]);
+    }
+}
+
 #[test]
 fn what_fits_is_served_however_costs_differ() {
     for flow in FLOWS {

@@ -44,6 +44,10 @@ impl Scheduler {
     ) -> Offered {
         let offer = Offer { cost: offer.cost.max(1), ..offer };
         let lane = self.lane_of(&offer);
+        if let Capacity::Rate(rate) = &mut self.capacity {
+            // Nothing else lets time pass while every request is refused for its deadline.
+            rate.advance(now, self.len > 0);
+        }
         let wait = offer.deadline.map_or(0, |_| self.predicted_wait(lane, offer.flow, now));
         let chance = self.chance(now, wait, now, &offer);
         if chance == Chance::Late {

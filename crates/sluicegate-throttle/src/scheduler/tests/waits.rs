@@ -193,3 +193,17 @@ fn few_requests_are_tried_on_a_server_that_stays_too_slow_for_their_deadlines() 
     }
     assert!((50..=100).contains(&tried), "one a second, found {tried}");
 }
+
+/// While a rate owes something, requests that would be late are refused, and then nothing but their coming lets time pass.
+#[test]
+fn a_rate_that_owed_something_once_does_not_refuse_requests_with_deadlines_for_ever() {
+    let builder = Scheduler::builder().rate(1_000_000, SECOND).queue(1_000_000);
+    let (mut scheduler, first) = busy(builder);
+    let mut out = Vec::new();
+    let within = |now: u64, time| Offer { deadline: Some(now + time), ..offer(CRITICAL, 1) };
+    scheduler.done(0, first, Some(2_000_000), Outcome::Success, &mut out);
+    let refused = scheduler.offer(0, within(0, 1_000_000), &mut out);
+    assert_eq!(reason(&refused), ShedReason::Deadline);
+    let later = scheduler.offer(60_000_000, within(60_000_000, 1_000_000), &mut out);
+    assert!(matches!(later, Offered::Start(_)), "{later:?}");
+}
