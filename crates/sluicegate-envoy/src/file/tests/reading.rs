@@ -162,9 +162,9 @@ descriptors:
     let mut limits = Vec::new();
     policies.each_limit(&mut |limit| limits.push(limit.to_string()));
     let expected = [
-        "fixed 7/minute named key1",
-        "fixed 7/hour named key1_010",
-        "fixed 7/minute named key1_other",
+        "fixed 7/minute named \"key1\" carried",
+        "fixed 7/hour named \"key1_010\" carried",
+        "fixed 7/minute named \"key1_other\" carried",
     ];
     assert_eq!(limits, expected);
 }
