@@ -18,7 +18,8 @@ use super::reader::{BYTES_PER_TOKEN, is_plain};
 /// numbers count one each.
 ///
 /// Services read more than JSON, so this does too, whatever the header fields say: UTF-16 and UTF-32, a byte order mark,
-/// `NaN`, names in any case, numbers of any length, and what is compressed by gzip or deflate. The rest of a body that is
+/// `NaN`, names in any case, numbers of any length, and what is compressed by gzip or deflate. A body that packs more than
+/// 32 bytes into one, beyond 128 KiB, is read in part and counts as at least two million tokens. The rest of a body that is
 /// not JSON is searched for bounds of the output. Such a body counts by its length, and at least as
 /// [`unknown`](Self::unknown).
 ///

@@ -1,6 +1,7 @@
 use std::io::Write;
 
 use super::*;
+use crate::key::path::steps::steps;
 
 fn of(estimate: Estimate, text: &str) -> EstimatedTokens {
     let mut reader = estimate.reader();
@@ -231,7 +232,8 @@ fn a_body_that_only_a_service_can_read_costs_at_least_its_length_and_what_it_ask
 
 /// 300 kB of text that asks for 50,000 tokens.
 fn long() -> String {
-    format!("{{\"prompt\": \"{}\", \"max_tokens\": 50000}}", "four".repeat(75_000))
+    let words = (0..75_000).map(|word| format!("{:04}", word * 7_919 % 10_000));
+    format!("{{\"prompt\": \"{}\", \"max_tokens\": 50000}}", words.collect::<String>())
 }
 
 fn of_bytes(bytes: &[u8], piece: usize) -> EstimatedTokens {
@@ -346,7 +348,7 @@ fn what_is_compressed_is_read() {
     for bytes in
         [gzip(text), zlib.finish().unwrap(), gzip(&utf_16), [gzip(first), gzip(second)].concat()]
     {
-        assert!(bytes.len() < 10_000);
+        assert!(bytes.len() < 200_000);
         for piece in [1, bytes.len()] {
             assert_eq!(of_bytes(&bytes, piece), EstimatedTokens::new(75_000, 50_000));
         }
@@ -374,4 +376,34 @@ fn the_sum_or_the_larger_part_is_reserved() {
     let text = r#"{"prompt": "12345678", "max_tokens": 50}"#;
     assert_eq!(of(Estimate::new(), text), EstimatedTokens { input: 2, output: 50, all: 52 });
     assert_eq!(of(Estimate::new().larger(), text).all, 50);
+}
+
+#[test]
+fn a_body_that_was_packed_to_be_work_is_unpacked_by_what_was_sent() {
+    for spaces in [300_000, 1_200_000, 3_000_000, 7_000_000, 8_300_000, 20_000_000] {
+        let mut text = vec![b' '; spaces];
+        text.extend_from_slice(br#"{"prompt": "a", "max_tokens": 1500000}"#);
+        let packed = gzip(&text);
+        for piece in [1, 1_000, packed.len()] {
+            let before = steps();
+            let estimated = of_bytes(&packed, piece);
+            let unpacked = steps() - before;
+            assert!(unpacked <= (1 << 17) + 32 * packed.len(), "{unpacked} of {spaces}");
+            // Nobody reserves less by what was not read.
+            assert!(estimated.all >= 1_500_000, "{estimated:?} with {spaces}");
+        }
+    }
+}
+
+#[test]
+fn what_packs_well_without_purpose_is_read_to_its_end() {
+    let lines =
+        (0..40_000).map(|line| format!("\\n12:00:{:02} GET /users/{} 200", line % 60, line % 977));
+    let text = format!(r#"{{"prompt": "{}", "max_tokens": 7}}"#, lines.collect::<String>());
+    let packed = gzip(text.as_bytes());
+    assert!(text.len() > 1_100_000 && packed.len() < text.len() / 5, "{}", packed.len());
+    for piece in [1_000, 16_384, packed.len()] {
+        let estimated = of_bytes(&packed, piece);
+        assert!((275_000..400_000).contains(&estimated.input), "{estimated:?}");
+    }
 }
