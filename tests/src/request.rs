@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use sluicegate_core::adapter::Charge;
-use sluicegate_core::condition::PathReadings;
+use sluicegate_core::key::Readings;
 use sluicegate_core::key::{Claims, Key, KeyBuf, Missing, View};
 use sluicegate_core::rule::Rule;
 
@@ -23,7 +23,7 @@ pub struct Request {
     /// The claims in the extensions.
     pub claims: Claims,
     /// The readings of the path. A request whose path changes needs new ones.
-    pub readings: PathReadings,
+    pub readings: Readings,
 }
 
 impl Default for Request {
@@ -36,7 +36,7 @@ impl Default for Request {
             peer: Some([192, 0, 2, 1].into()),
             headers: Vec::new(),
             claims: Claims::new(),
-            readings: PathReadings::new(),
+            readings: Readings::new(),
         }
     }
 }
@@ -106,7 +106,7 @@ impl View for Request {
         &self.path
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 

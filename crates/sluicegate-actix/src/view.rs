@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use actix_web::http::header;
 use actix_web::{HttpMessage, HttpRequest};
-use sluicegate_core::condition::PathReadings;
+use sluicegate_core::key::Readings;
 use sluicegate_core::key::{Key, KeyBuf, Missing, View};
 
 use crate::routed::Routed;
@@ -16,14 +16,14 @@ pub struct RequestView<'a> {
     route: OnceCell<Option<String>>,
     /// The pattern for a path whose slashes are not normalised.
     tidied: OnceCell<Option<String>>,
-    readings: PathReadings,
+    readings: Readings,
 }
 
 impl<'a> RequestView<'a> {
     /// The view of `request`.
     #[inline]
     pub fn new(request: &'a HttpRequest) -> Self {
-        let readings = PathReadings::new();
+        let readings = Readings::new();
         Self { request, route: OnceCell::new(), tidied: OnceCell::new(), readings }
     }
 }
@@ -96,7 +96,7 @@ impl View for RequestView<'_> {
         self.path()
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 

@@ -24,6 +24,8 @@ pub use crate::http::fields;
 pub use crate::http::grpc;
 pub use crate::http::headers::{Field, Headers, Value, is_stored_for_others};
 pub use crate::key::hash::KeyHash;
+#[doc(hidden)]
+pub use crate::key::path::steps::{step, steps};
 pub use crate::key::tag::KeyTag;
 pub use crate::limit::decide::{Attempt, decide, preview};
 pub use crate::limit::keys::Keys;

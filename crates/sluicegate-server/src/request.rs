@@ -3,8 +3,9 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use sluicegate_core::condition::PathReadings;
+use sluicegate_core::adapter::step;
 use sluicegate_core::cost::llm::EstimatedTokens;
+use sluicegate_core::key::Readings;
 use sluicegate_core::key::{Claims, View};
 
 /// The description of a request by a client of the HTTP API, the descriptors of Envoy, or the command line.
@@ -46,26 +47,38 @@ pub(crate) fn address(text: &str) -> Option<IpAddr> {
 impl DescribedRequest {
     /// What rules see of it. One view is for all rules of a decision: it parses the path once.
     pub fn view(&self) -> impl View + '_ {
-        DescribedView { request: self, readings: PathReadings::new(), by_name: OnceCell::new() }
+        DescribedView { request: self, readings: Readings::new(), by_name: OnceCell::new() }
     }
 }
 
 /// What rules see of a request that is described.
 struct DescribedView<'a> {
     request: &'a DescribedRequest,
-    readings: PathReadings,
-    /// The header fields by name, and those of a name in order, so that each rule finds its own among many.
-    by_name: OnceCell<Vec<&'a (String, Vec<u8>)>>,
+    readings: Readings,
+    /// The header fields by name, and those of a name in order, so that each rule finds its own among many. The spaces
+    /// around a value are not a part of it, and each rule would go through them again.
+    by_name: OnceCell<Vec<(&'a str, &'a [u8])>>,
 }
 
 impl<'a> DescribedView<'a> {
-    fn by_name(&self) -> &[&'a (String, Vec<u8>)] {
+    fn by_name(&self) -> &[(&'a str, &'a [u8])] {
         self.by_name.get_or_init(|| {
-            let mut fields: Vec<_> = self.request.headers.iter().collect();
+            let fields = self.request.headers.iter();
+            let mut fields: Vec<_> =
+                fields.map(|(name, value)| (name.as_str(), trimmed(value))).collect();
             fields.sort_by(|(one, _), (other, _)| ignoring_case(one, other));
             fields
         })
     }
+}
+
+/// The value without the spaces and tabs around it.
+pub(crate) fn trimmed(value: &[u8]) -> &[u8] {
+    let is_value = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let begin = value.iter().position(is_value).unwrap_or(value.len());
+    let end = value.iter().rposition(is_value).map_or(begin, |last| last + 1);
+    step(value.len() - (end - begin));
+    &value[begin..end]
 }
 
 fn ignoring_case(one: &str, other: &str) -> Ordering {
@@ -92,7 +105,7 @@ impl View for DescribedView<'_> {
         &self.request.path
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 
@@ -121,7 +134,7 @@ impl View for DescribedView<'_> {
         let begin = fields.partition_point(|(other, _)| ignoring_case(other, name).is_lt());
         let behind =
             fields[begin..].partition_point(|(other, _)| ignoring_case(other, name).is_eq());
-        fields[begin..begin + behind].iter().map(|(_, value)| value.as_slice())
+        fields[begin..begin + behind].iter().map(|(_, value)| *value)
     }
 
     fn extension<T: Send + Sync + 'static, O>(&self, read: impl FnOnce(&T) -> O) -> Option<O> {

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use sluicegate_core::adapter::step;
+
 /// The character for the byte 0. Those for the other bytes follow it, and are the last ones of Unicode.
 const FIRST: u32 = 0x10_FF00;
 
@@ -14,6 +16,7 @@ const LEAD: u8 = 0xf4;
 
 /// The text of these bytes. No other bytes have it.
 pub(crate) fn of(bytes: &[u8]) -> Cow<'_, str> {
+    step(bytes.len());
     match str::from_utf8(bytes) {
         Ok(text) if !bytes.contains(&LEAD) => Cow::Borrowed(text),
         _ => Cow::Owned(escaped(bytes)),

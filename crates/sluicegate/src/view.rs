@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{Extensions, Request, Uri, header};
-use sluicegate_core::condition::PathReadings;
+use sluicegate_core::key::Readings;
 use sluicegate_core::key::View;
 
 use crate::body::Body;
@@ -109,7 +109,7 @@ pub struct HttpView<'a, B, W = Plain> {
     /// costs a search in the URI or in the extensions.
     path: OnceCell<&'a str>,
     routed_path: OnceCell<&'a str>,
-    readings: PathReadings,
+    readings: Readings,
     framework: PhantomData<W>,
 }
 
@@ -121,7 +121,7 @@ impl<'a, B, W> HttpView<'a, B, W> {
             request,
             path: OnceCell::new(),
             routed_path: OnceCell::new(),
-            readings: PathReadings::new(),
+            readings: Readings::new(),
             framework: PhantomData,
         }
     }
@@ -154,7 +154,7 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
         self.routed_path.get_or_init(|| self.request.uri().path())
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 

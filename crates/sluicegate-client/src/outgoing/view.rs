@@ -3,7 +3,7 @@ use std::net::IpAddr;
 
 use ::http::{Extensions, HeaderMap, Method, header};
 use sluicegate::adapter::MatchedRoute;
-use sluicegate::condition::PathReadings;
+use sluicegate::key::Readings;
 use sluicegate::key::View;
 
 use super::request::OutgoingRequest;
@@ -17,7 +17,7 @@ pub struct OutgoingView<'a> {
     target: Target<'a>,
     headers: &'a HeaderMap,
     extensions: Option<&'a Extensions>,
-    readings: PathReadings,
+    readings: Readings,
 }
 
 impl<'a> OutgoingView<'a> {
@@ -28,7 +28,7 @@ impl<'a> OutgoingView<'a> {
             target: request.target(),
             headers: request.headers(),
             extensions: request.extensions(),
-            readings: PathReadings::new(),
+            readings: Readings::new(),
         }
     }
 
@@ -68,7 +68,7 @@ impl View for OutgoingView<'_> {
         self.target.path
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 

@@ -50,7 +50,7 @@ pub use self::target::{MethodIs, RouteIs};
 pub use self::values::{Equals, Present, Values};
 pub use self::within::Within;
 pub use crate::key::network_error::NetworkError;
-pub use crate::key::path::{MAX_PATH, PathReadings};
+pub use crate::key::path::MAX_PATH;
 use crate::key::{Missing, View};
 
 /// Says yes or no to a request.

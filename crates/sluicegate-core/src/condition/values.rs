@@ -2,8 +2,8 @@ use std::borrow::Cow;
 
 use super::{ChosenBy, Condition};
 use crate::key::{
-    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_of, is_token,
-    no_header_name, query_values, trimmed,
+    Claim, Claims, Cookie, Header, Host, Missing, Query, View, any_cookie, any_query, host_of,
+    is_token, no_header_name, trimmed,
 };
 
 /// A value that can be present in a request, or equal to a text, in one place or in several.
@@ -35,14 +35,14 @@ impl<V: View, N: AsRef<str>> Values<V> for Header<N> {
 /// Every value, percent-decoded.
 impl<V: View, N: AsRef<str>> Values<V> for Query<N> {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
-        Ok(query_values(view, self.0.as_ref()).any(|value| test(&value)))
+        any_query(view, self.0.as_ref(), test)
     }
 }
 
 /// Every value, percent-decoded.
 impl<V: View, N: AsRef<str>> Values<V> for Cookie<N> {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
-        Ok(cookie_values(view, self.0.as_ref()).any(|value| test(&value)))
+        any_cookie(view, self.0.as_ref(), test)
     }
 }
 

@@ -8,6 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
+use super::path::steps::step;
 use super::{Key, Missing, View};
 
 /// Bytes in a word.
@@ -122,6 +123,7 @@ impl KeyBuf {
 
     #[cold]
     fn fold(&mut self, part: &[u8]) {
+        step(part.len());
         let mut digest =
             Sha256::new().chain_update(self.lengths().to_le_bytes()).chain_update([self.used]);
         self.words().iter().for_each(|word| digest.update(word.to_le_bytes()));

@@ -28,6 +28,7 @@ mod part;
 pub(crate) mod path;
 mod print;
 mod proxies;
+mod readings;
 mod short;
 mod single;
 pub(crate) mod tag;
@@ -42,9 +43,11 @@ pub use self::extract::{
     Claim, Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path,
     Query, Route, from_fn,
 };
+#[cfg(test)]
+pub(crate) use self::extract::{MAX_PAIRS, MAX_PAIRS_LENGTH};
 pub(crate) use self::extract::{
-    cookie_values, header_value, host_address, host_of, is_token, no_header_name, percent_decoded,
-    query_value, query_values, sound_name, trimmed,
+    PairReadings, any_cookie, any_query, header_value, host_address, host_of, is_token,
+    no_header_name, percent_decoded, query_value, sound_name, trimmed,
 };
 pub use self::ip::Ip;
 pub(crate) use self::kept::KeptKey;
@@ -53,6 +56,7 @@ pub(crate) use self::network::Network;
 pub use self::part::Part;
 pub use self::print::KeySecret;
 pub use self::proxies::{Proxies, ProxiesError};
+pub use self::readings::Readings;
 pub use self::text::Text;
 pub use self::view::View;
 

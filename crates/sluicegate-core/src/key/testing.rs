@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::{Key, KeyBuf, Missing, View};
-use crate::key::path::PathReadings;
+use crate::key::Readings;
 
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    pub(crate) readings: PathReadings,
+    pub(crate) readings: Readings,
     pub(crate) query: Option<String>,
     pub(crate) host: Option<String>,
     pub(crate) route: Option<String>,
@@ -24,7 +24,7 @@ impl Default for Request {
         Self {
             method: "GET".into(),
             path: "/".into(),
-            readings: PathReadings::new(),
+            readings: Readings::new(),
             query: None,
             host: None,
             route: None,
@@ -83,7 +83,7 @@ impl View for Request {
         &self.path
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 

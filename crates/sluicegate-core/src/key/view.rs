@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use crate::key::path::PathReadings;
+use super::Readings;
 
 /// What a rule can see of a request, in any framework.
 ///
@@ -25,9 +25,9 @@ pub trait View {
     /// Otherwise the whole path.
     fn routed_path(&self) -> &str;
 
-    /// Where conditions keep the readings of the path, so that the path is parsed once for all rules. A view owns a
-    /// [`PathReadings`] for this, and its paths do not change.
-    fn path_readings(&self) -> &PathReadings;
+    /// Where rules keep what they have read of the path, the query and the cookies, so that each is parsed once for all
+    /// rules. A view owns a [`Readings`] for this, and what it shows does not change.
+    fn readings(&self) -> &Readings;
 
     /// The query without its `?`, not decoded.
     fn query(&self) -> Option<&str>;

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cost::cost_fn;
-use crate::key::path::PathReadings;
+use crate::key::Readings;
 use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, View};
 use crate::limit::{Limit, Limits, MAX_LIMITS};
 use crate::store::charge::Charge;
@@ -12,11 +12,11 @@ struct Request {
     paid: bool,
     bytes: u64,
     user: Option<&'static str>,
-    readings: PathReadings,
+    readings: Readings,
 }
 
 fn free() -> Request {
-    Request { paid: false, bytes: 300, user: Some("user=7"), readings: PathReadings::new() }
+    Request { paid: false, bytes: 300, user: Some("user=7"), readings: Readings::new() }
 }
 
 impl View for Request {
@@ -38,7 +38,7 @@ impl View for Request {
         "/"
     }
 
-    fn path_readings(&self) -> &PathReadings {
+    fn readings(&self) -> &Readings {
         &self.readings
     }
 

@@ -15,6 +15,7 @@ use envoy_types::pb::google::rpc;
 use super::asked::{self, BadRequest, parse_method, parse_target};
 use super::authorizer::DEGRADED;
 use super::wire::{Attributes, CheckRequest, HttpRequest};
+use crate::request::trimmed;
 
 /// The request that the client has sent to Envoy.
 pub(super) fn request(message: &CheckRequest) -> Result<Request<()>, BadRequest> {
@@ -36,7 +37,8 @@ fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
         let name = HeaderName::from_bytes(&field.key);
         let name = name.map_err(|_| BadRequest::of_client("a header field has no valid name"))?;
         let raw = if field.raw_value.is_empty() { &field.value } else { &field.raw_value };
-        let value = HeaderValue::from_maybe_shared(raw.clone());
+        // Each rule would go through the spaces around it again.
+        let value = HeaderValue::from_maybe_shared(raw.slice_ref(trimmed(raw)));
         let value = value
             .map_err(|_| BadRequest::of_client(format!("the field `{name}` has no valid value")))?;
         headers

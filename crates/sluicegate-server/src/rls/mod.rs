@@ -30,8 +30,8 @@ pub const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
 /// Adds the gRPC service to a server's routes.
 ///
 /// No content of a request makes a call fail, because Envoy lets requests pass whose calls fail. Texts may be any bytes. What
-/// the client has to change is over its limit: a request that lacks the header of a key, a path that is too long, and a
-/// message of more than 1 MiB.
+/// the client has to change is over its limit: a request that lacks the header of a key, a path or a query that is too long,
+/// and a message of more than 1 MiB.
 pub fn add(service: &Service, routes: &mut RoutesBuilder) {
     routes.add_service(Routed(Rls::new(service)));
 }

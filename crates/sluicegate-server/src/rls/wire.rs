@@ -9,6 +9,7 @@ use std::fmt;
 
 use prost::DecodeError;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use sluicegate_core::adapter::step;
 
 /// A request as the protocol has it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -111,6 +112,7 @@ fn each_field<'m>(
     mut each: impl FnMut(u32, Field<'_, 'm>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     while !rest.is_empty() {
+        step(1);
         let (tag, kind) = decode_key(&mut rest)?;
         each(tag, Field { kind, rest: &mut rest })?;
     }

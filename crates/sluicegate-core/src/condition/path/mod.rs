@@ -20,7 +20,7 @@ pub(super) use self::tree::Tree;
 use super::{Condition, PatternError};
 use crate::key::path::segments::Segments;
 use crate::key::path::steps::step;
-use crate::key::path::{MAX_PATH, Readings};
+use crate::key::path::{MAX_PATH, PathReading};
 use crate::key::{Missing, Path, View, percent_decoded};
 
 /// Returns an error if the path of `view` is too long for conditions.
@@ -47,7 +47,7 @@ pub(super) fn each_way_to_read<V: View>(
     view: &V,
     mut each: impl FnMut(&[&[u8]]),
 ) -> Result<Option<()>, Missing> {
-    let (written, memo) = (path_of(view)?, view.path_readings());
+    let (written, memo) = (path_of(view)?, &view.readings().path);
     let mut read = |path: &str, memo| {
         with_readings(path, memo, |readings, path| each_reading(readings, path, &mut each))
     };
@@ -58,17 +58,17 @@ pub(super) fn each_way_to_read<V: View>(
 }
 
 /// Returns `false` if the path has not been read.
-fn each_reading(readings: &Readings, path: &[u8], each: &mut impl FnMut(&[&[u8]])) -> bool {
+fn each_reading(readings: &PathReading, path: &[u8], each: &mut impl FnMut(&[&[u8]])) -> bool {
     type Parts<'a> = SmallVec<[&'a [u8]; 16]>;
     match readings {
-        Readings::Plain => {
+        PathReading::Plain => {
             let segments = path.split(|byte| *byte == b'/');
             each(&segments.filter(|segment| !segment.is_empty()).collect::<Parts<'_>>());
         }
-        Readings::Several(readings) => {
+        PathReading::Several(readings) => {
             readings.iter().for_each(|reading| each(&reading.iter().collect::<Parts<'_>>()));
         }
-        Readings::TooLong => return false,
+        PathReading::TooLong => return false,
     }
     true
 }
@@ -76,11 +76,11 @@ fn each_reading(readings: &Readings, path: &[u8], each: &mut impl FnMut(&[&[u8]]
 /// Calls `read` with the readings of `path`, which are cached in `memo`.
 fn with_readings<O>(
     path: &str,
-    memo: &OnceCell<Readings>,
-    read: impl FnOnce(&Readings, &[u8]) -> O,
+    memo: &OnceCell<PathReading>,
+    read: impl FnOnce(&PathReading, &[u8]) -> O,
 ) -> O {
     let path = path.as_bytes();
-    read(memo.get_or_init(|| Readings::of(path)), path)
+    read(memo.get_or_init(|| PathReading::of(path)), path)
 }
 
 /// Whether nothing has removed a part of the path.
@@ -195,20 +195,20 @@ impl PathMatches {
     }
 
     /// Whether the path matches in one of these ways to read it.
-    fn matches_any(&self, readings: &Readings, path: &[u8]) -> bool {
+    fn matches_any(&self, readings: &PathReading, path: &[u8]) -> bool {
         match readings {
-            Readings::Plain => self.matches_plain(path),
-            Readings::Several(readings) => readings.iter().any(|reading| self.matches(reading)),
-            Readings::TooLong => true,
+            PathReading::Plain => self.matches_plain(path),
+            PathReading::Several(readings) => readings.iter().any(|reading| self.matches(reading)),
+            PathReading::TooLong => true,
         }
     }
 
     /// Whether the path matches in every one of these ways.
-    fn matches_all(&self, readings: &Readings, path: &[u8]) -> bool {
+    fn matches_all(&self, readings: &PathReading, path: &[u8]) -> bool {
         match readings {
-            Readings::Plain => self.matches_plain(path),
-            Readings::Several(readings) => readings.iter().all(|reading| self.matches(reading)),
-            Readings::TooLong => false,
+            PathReading::Plain => self.matches_plain(path),
+            PathReading::Several(readings) => readings.iter().all(|reading| self.matches(reading)),
+            PathReading::TooLong => false,
         }
     }
 
@@ -274,7 +274,7 @@ impl Segment {
 
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        let (written, memo) = (path_of(view)?, view.path_readings());
+        let (written, memo) = (path_of(view)?, &view.readings().path);
         let matches = |readings: &_, path: &_| self.matches_any(readings, path);
         if with_readings(written, &memo.written, matches) {
             return Ok(true);
@@ -284,7 +284,7 @@ impl<V: View> Condition<V> for PathMatches {
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
-        let (written, memo) = (path_of(view)?, view.path_readings());
+        let (written, memo) = (path_of(view)?, &view.readings().path);
         let matches = |readings: &_, path: &_| self.matches_all(readings, path);
         Ok(with_readings(written, &memo.written, matches))
     }

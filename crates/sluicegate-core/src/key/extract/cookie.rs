@@ -1,7 +1,5 @@
-use std::borrow::Cow;
-
 use super::header::trimmed;
-use super::pairs::{Found, Plus, find, values};
+use super::pairs::{Found, Pairs, Plus};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one cookie, by its name.
@@ -9,14 +7,15 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// All `cookie` lines are read as RFC 6265 says, and double quotes around a value are dropped. Names and values are
 /// percent-decoded first, as the cookie jars of axum and actix-web do. Otherwise every spelling of one session cookie
 /// would have a budget of its own. An empty value counts as missing. If the cookie was sent more than once with
-/// different values, the request is refused with 400, even if the key is [`Optional`](super::Optional).
+/// different values, the request is refused with 400, even if the key is [`Optional`](super::Optional). So is a request
+/// with more than 1,000 cookies, or 65,536 bytes of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Cookie<N = &'static str>(pub N);
 
 impl<V: View, N: AsRef<str>> Key<V> for Cookie<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         let name = self.0.as_ref();
-        match find(all_pairs(view), name, Plus::Plus) {
+        match all_pairs(view).find(name)? {
             Found::One(value) if !value.is_empty() => {
                 key.push(&[tag::COOKIE]);
                 key.push(name.as_bytes());
@@ -29,16 +28,19 @@ impl<V: View, N: AsRef<str>> Key<V> for Cookie<N> {
     }
 }
 
-/// Every value of the cookie, decoded.
-pub(crate) fn cookie_values<'a, V: View>(
-    view: &'a V,
-    name: &'a str,
-) -> impl Iterator<Item = Cow<'a, [u8]>> {
-    values(all_pairs(view), name, Plus::Plus)
+/// Whether a value of the cookie, decoded, passes the test.
+pub(crate) fn any_cookie<V: View>(
+    view: &V,
+    name: &str,
+    test: impl Fn(&[u8]) -> bool,
+) -> Result<bool, Missing> {
+    Ok(all_pairs(view).values(name)?.any(|value| test(&value)))
 }
 
-fn all_pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
-    view.header_lines("cookie").flat_map(pairs)
+fn all_pairs<V: View>(view: &V) -> Pairs<'_, impl Iterator<Item = (&[u8], &[u8])>> {
+    let all = || view.header_lines("cookie").flat_map(pairs);
+    let readings = &view.readings().cookies;
+    Pairs { pairs: all(), counted: all(), readings, plus: Plus::Plus, noun: "cookies" }
 }
 
 fn pairs(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -1,6 +1,7 @@
 //! A header that is sent twice is an error. Neither value is used, because a handler might read the other one.
 
 use super::lowercase::push_lowercase;
+use crate::key::path::steps::step;
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one header field. The case of the name does not matter.
@@ -67,6 +68,7 @@ pub(crate) fn is_token(name: &[u8]) -> bool {
 /// Trims the optional white space of RFC 9110: spaces and tabs at both ends.
 pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        step(1);
         value = rest;
     }
     value

@@ -17,7 +17,7 @@ mod tuple;
 
 pub use self::claim::Claim;
 pub use self::cookie::Cookie;
-pub(crate) use self::cookie::cookie_values;
+pub(crate) use self::cookie::any_cookie;
 pub use self::extension::Extension;
 pub use self::first::First;
 pub use self::fixed::{Const, Global};
@@ -27,7 +27,9 @@ pub(crate) use self::header::{header_value, is_token, no_header_name, trimmed};
 pub use self::host::Host;
 pub(crate) use self::host::{host_address, host_of, sound_name};
 pub use self::optional::Optional;
-pub(crate) use self::pairs::percent_decoded;
+#[cfg(test)]
+pub(crate) use self::pairs::{MAX_PAIRS, MAX_PAIRS_LENGTH};
+pub(crate) use self::pairs::{PairReadings, percent_decoded};
 pub use self::query::Query;
-pub(crate) use self::query::{query_value, query_values};
+pub(crate) use self::query::{any_query, query_value};
 pub use self::target::{Method, Path, Route};

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use super::pairs::{Found, Plus, find, values};
+use super::pairs::{Found, Pairs, Plus};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one query parameter, by its name.
@@ -8,7 +8,7 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// Names and values are percent-decoded first, and `+` is a space, as in a form: `k=ab` and `%6b=a%62` are one key.
 /// An empty value counts as missing. If the parameter is there more than once with different values, the request is
 /// refused with 400, even if the key is [`Optional`](super::Optional): some handlers read the first value, some the
-/// last.
+/// last. So is a request whose query has more than 1,000 parameters or 65,536 bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<N = &'static str>(pub N);
 
@@ -23,26 +23,32 @@ impl<V: View, N: AsRef<str>> Key<V> for Query<N> {
     }
 }
 
-/// The value of the parameter, decoded. Allocates only if there is something to decode.
-pub(crate) fn query_value<'a, V: View>(view: &'a V, name: &str) -> Result<Cow<'a, [u8]>, Missing> {
-    match find(pairs(view), name, Plus::Space) {
+/// The value of the parameter, decoded.
+pub(crate) fn query_value<'a, V: View>(
+    view: &'a V,
+    name: &'a str,
+) -> Result<Cow<'a, [u8]>, Missing> {
+    match pairs(view).find(name)? {
         Found::One(value) if !value.is_empty() => Ok(value),
         Found::One(_) | Found::Nothing => Err(Missing::client_named(name, "query parameter")),
         Found::Several => Err(Missing::ambiguous_named(name, "query parameter")),
     }
 }
 
-/// Every value of the parameter, decoded.
-pub(crate) fn query_values<'a, V: View>(
-    view: &'a V,
-    name: &'a str,
-) -> impl Iterator<Item = Cow<'a, [u8]>> {
-    values(pairs(view), name, Plus::Space)
+/// Whether a value of the parameter, decoded, passes the test.
+pub(crate) fn any_query<V: View>(
+    view: &V,
+    name: &str,
+    test: impl Fn(&[u8]) -> bool,
+) -> Result<bool, Missing> {
+    Ok(pairs(view).values(name)?.any(|value| test(&value)))
 }
 
-fn pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let query = view.query().unwrap_or_default().as_bytes();
-    query.split(|&byte| byte == b'&').map(halves)
+fn pairs<V: View>(view: &V) -> Pairs<'_, impl Iterator<Item = (&[u8], &[u8])>> {
+    let all =
+        || view.query().unwrap_or_default().as_bytes().split(|&byte| byte == b'&').map(halves);
+    let readings = &view.readings().query;
+    Pairs { pairs: all(), counted: all(), readings, plus: Plus::Space, noun: "a query" }
 }
 
 fn halves(pair: &[u8]) -> (&[u8], &[u8]) {

@@ -4,5 +4,5 @@ mod readings;
 pub(crate) mod segments;
 pub(crate) mod steps;
 
-pub(crate) use self::readings::Readings;
-pub use self::readings::{MAX_PATH, PathReadings};
+pub use self::readings::MAX_PATH;
+pub(crate) use self::readings::{PathReading, PathReadings};

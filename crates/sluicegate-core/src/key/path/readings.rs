@@ -1,5 +1,4 @@
-//! A path is parsed once for all conditions of a request. The view lends out a [`PathReadings`]. The first condition
-//! stores in it the segments of every distinct reading. Each pattern then compares segments. The work is the length
+//! A path is parsed once for all conditions of a request. The first condition stores in a [`PathReadings`] the segments of every distinct reading. Each pattern then compares segments. The work is the length
 //! of the path plus the length of the patterns, not their product. Short plain paths are compared as they are,
 //! without an allocation.
 
@@ -22,34 +21,17 @@ const MAX_UNREAD: usize = 256;
 
 /// The readings of the path of one request. The first condition that needs them works them out, and all others reuse
 /// them.
-///
-/// A [`View`](crate::key::View) owns one and lends it out. It belongs to the paths of this view: a clone is empty, for the
-/// view of another request.
 #[derive(Debug, Default)]
-pub struct PathReadings {
+pub(crate) struct PathReadings {
     /// Readings of the path that the client wrote.
-    pub(crate) written: OnceCell<Readings>,
+    pub(crate) written: OnceCell<PathReading>,
     /// Readings of the path that is left to route.
-    pub(crate) routed: OnceCell<Readings>,
-}
-
-impl PathReadings {
-    /// Nothing is parsed yet.
-    #[inline]
-    pub const fn new() -> Self {
-        Self { written: OnceCell::new(), routed: OnceCell::new() }
-    }
-}
-
-impl Clone for PathReadings {
-    fn clone(&self) -> Self {
-        Self::new()
-    }
+    pub(crate) routed: OnceCell<PathReading>,
 }
 
 /// How a path can be read.
 #[derive(Debug)]
-pub(crate) enum Readings {
+pub(crate) enum PathReading {
     /// In one way only: nothing is encoded, no slash is repeated, no segment begins with a dot.
     Plain,
     /// In these distinct ways.
@@ -58,7 +40,7 @@ pub(crate) enum Readings {
     TooLong,
 }
 
-impl Readings {
+impl PathReading {
     pub(crate) fn of(path: &[u8]) -> Self {
         if path.len() > MAX_PATH {
             return Self::TooLong;

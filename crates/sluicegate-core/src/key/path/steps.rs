@@ -1,11 +1,20 @@
-//! Counts the paths that are parsed, and the bytes and segments that are looked at, for the tests that bound the work.
+//! Counts the work for what a client can make long, for the tests and the fuzzer that bound it. It is counted where
+//! `debug_assertions` are on, in tests of other crates too.
 
-/// Adds to the count of bytes and segments that were looked at.
+/// Adds bytes, segments, pairs or fields that were looked at.
 #[inline]
-#[cfg_attr(not(test), expect(unused_variables, reason = "only tests count"))]
-pub(crate) fn step(steps: usize) {
-    #[cfg(test)]
+#[cfg_attr(not(any(test, debug_assertions)), expect(unused_variables, reason = "only tests count"))]
+pub fn step(steps: usize) {
+    #[cfg(any(test, debug_assertions))]
     STEPS.set(STEPS.get() + steps);
+}
+
+/// The steps of this thread so far. 0 without `debug_assertions`.
+pub fn steps() -> usize {
+    #[cfg(any(test, debug_assertions))]
+    return STEPS.get();
+    #[cfg(not(any(test, debug_assertions)))]
+    0
 }
 
 /// Counts a path that is parsed.
@@ -15,8 +24,12 @@ pub(crate) fn parse() {
     PARSES.set(PARSES.get() + 1);
 }
 
-#[cfg(test)]
+#[cfg(any(test, debug_assertions))]
 thread_local! {
     pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+thread_local! {
     pub(crate) static PARSES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
