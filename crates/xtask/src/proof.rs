@@ -7,11 +7,12 @@ use crate::step::{Failure, Step, cargo, root};
 use crate::tools::Tool;
 
 /// The targets of the fuzzer, and the directories with their first inputs.
-const TARGETS: [(&str, Option<&str>); 4] = [
+const TARGETS: [(&str, Option<&str>); 5] = [
     ("table", None),
     ("limit_text", None),
     ("config_document", Some("crates/sluicegate-config/tests/documents")),
     ("envoy_document", Some("crates/sluicegate-envoy/tests/documents")),
+    ("envoys_calls", None),
 ];
 
 /// How long to look: a moment before each merge, or as long as it takes to find what is rare.

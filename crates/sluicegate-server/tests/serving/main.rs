@@ -2,10 +2,12 @@
 
 mod admin;
 mod any_bytes;
+mod any_head;
 mod behaviour;
 mod bounds;
 mod dear;
 mod directories;
+mod envoys_calls;
 mod failing;
 mod floods;
 mod frames;
