@@ -155,6 +155,26 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_failed_before_a_decision_are_in_the_terminal_and_none_are_not_told() {
+        let rows = |total: u64, measured: u64| {
+            let mut status = status();
+            status.failed_calls.total = total;
+            status.latency.measured = measured;
+            let rows = drawn(&mut View { status: Some(status), ..View::default() }, 100, 60);
+            rows.into_iter().filter(|row| row.contains("failed before")).collect::<Vec<_>>()
+        };
+        for measured in [3, 0] {
+            let shown = rows(1_234, measured);
+            assert_eq!(shown.len(), 1, "{shown:?}");
+            assert!(
+                shown[0].contains("before a decision") && shown[0].contains("1,234"),
+                "{shown:?}"
+            );
+        }
+        assert_eq!(rows(0, 3), [""; 0]);
+    }
+
+    #[test]
     fn a_narrow_terminal_shows_numbers_and_names() {
         let text = drawn(&mut view(), 40, 20).join("\n");
         assert!(text.contains("      40        2.5  login"), "{text}");

@@ -69,6 +69,19 @@ async fn live_numbers_are_shown_and_a_hostile_key_is_text() {
 }
 
 #[tokio::test]
+async fn calls_that_failed_before_a_decision_are_on_the_page_with_the_last_reason() {
+    let (http, admin) = start(Server::new(service())).await;
+    let mut page = Page::open(&admin, NARROW).await;
+    page.until("document.getElementById('state').textContent === 'live'").await;
+    assert_eq!(page.run(FAILED).await, json!([]));
+    for _ in 0..3 {
+        assert_eq!(post(&http, "/v1/take", "{").await.0, 400);
+    }
+    page.until(&format!("({FAILED})[0]?.[0] === '3'")).await;
+    assert_eq!(page.run(FAILED).await, json!([["3", "http, 400: Bad Request"]]));
+}
+
+#[tokio::test]
 async fn light_and_dark_have_colours_of_their_own_that_can_be_read() {
     let (_, admin) = start(Server::new(service())).await;
     let mut page = Page::open(&admin, NARROW).await;
@@ -113,6 +126,10 @@ async fn the_form_signs_in_with_the_token_and_not_with_another() {
     let others = page.console().into_iter().filter(|line| !line.contains("status of 401"));
     assert_eq!(others.collect::<Vec<_>>(), [""; 0]);
 }
+
+/// The rows about failed calls: their number, and the reason that is shown beside the pointer.
+const FAILED: &str = "[...document.querySelectorAll('#latency tr')].filter((row) => row.textContent.includes('failed before'))
+    .map((row) => [row.querySelector('td').textContent, row.title])";
 
 /// What is wider than the page.
 const WIDEST: &str = "[...document.querySelectorAll('*')].filter((part) => part.getBoundingClientRect().right > innerWidth)
