@@ -1,8 +1,7 @@
 use std::net::IpAddr;
 
 use sluicegate_core::adapter::Charge;
-use sluicegate_core::key::Readings;
-use sluicegate_core::key::{Claims, Key, KeyBuf, Missing, View};
+use sluicegate_core::key::{Claims, Key, KeyBuf, Missing, Readings, View};
 use sluicegate_core::rule::Rule;
 
 /// A request without a framework. Its route is its path.

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use actix_web::http::header;
 use actix_web::{HttpMessage, HttpRequest};
-use sluicegate_core::key::Readings;
-use sluicegate_core::key::{Key, KeyBuf, Missing, View};
+use sluicegate_core::key::{Key, KeyBuf, Missing, Readings, View};
 
 use crate::routed::Routed;
 

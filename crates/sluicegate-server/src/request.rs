@@ -5,8 +5,7 @@ use std::net::IpAddr;
 
 use sluicegate_core::adapter::step;
 use sluicegate_core::cost::llm::EstimatedTokens;
-use sluicegate_core::key::Readings;
-use sluicegate_core::key::{Claims, View};
+use sluicegate_core::key::{Claims, Readings, View};
 
 /// The description of a request by a client of the HTTP API, the descriptors of Envoy, or the command line.
 ///

@@ -3,8 +3,7 @@ use std::net::IpAddr;
 
 use ::http::{Extensions, HeaderMap, Method, header};
 use sluicegate::adapter::MatchedRoute;
-use sluicegate::key::Readings;
-use sluicegate::key::View;
+use sluicegate::key::{Readings, View};
 
 use super::request::OutgoingRequest;
 use super::target::Target;

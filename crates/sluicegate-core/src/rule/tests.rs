@@ -2,8 +2,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cost::cost_fn;
-use crate::key::Readings;
-use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, View};
+use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, Readings, View};
 use crate::limit::{Limit, Limits, MAX_LIMITS};
 use crate::store::charge::Charge;
 
