@@ -102,7 +102,8 @@ impl Asked {
         // Envoy refuses what ends a line, and zero.
         let mut lines = head.split(|byte| matches!(byte, b'\n' | b'\r' | 0));
         let target = [b"/", lines.next().unwrap_or_default()].concat();
-        let fields: Vec<_> = lines.map(field).collect();
+        // Envoy accepts a hundred fields by default.
+        let fields: Vec<_> = lines.take(100).map(field).collect();
         for domain in ["edge", "rules"] {
             let message = descriptors(domain, address.as_bytes(), &target, &fields);
             let is_over = || {
