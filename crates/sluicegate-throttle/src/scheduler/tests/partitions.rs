@@ -123,7 +123,7 @@ fn partitions_that_cannot_work_are_refused_with_a_sentence() {
         builder.build().unwrap_err().to_string()
     };
     assert_eq!(error(&[0.6, 0.6]), "the shares of all partitions are at most 1 together, not 1.2");
-    assert_eq!(error(&[0.0]), "the share of a partition is above 0 and at most 1, not 0");
+    assert_eq!(error(&[0.0]), "the share of a partition is above 0 and at most 1, not 0.0");
     assert_eq!(error(&[f64::NAN]), "the share of a partition is above 0 and at most 1, not NaN");
     assert_eq!(error(&[0.1; 9]), "a throttle has at most 8 partitions; 9 were given");
     let rate = Scheduler::builder().rate(1, SECOND).queue(1).partitions([0.5]);
