@@ -1,7 +1,8 @@
 //! `name=value` pairs, percent-encoded.
 //!
-//! The first rule goes through the text and allocates nothing. The second one puts the pairs in order, and every other
-//! rule finds its name among them. So the work is the length of the text plus the number of rules, not their product.
+//! The first rule goes through the text and allocates nothing, and so do others while the text is short. Then one puts the
+//! pairs in order, and every other rule finds its name among them. So the work is the length of the text plus the number
+//! of rules, not their product.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -17,6 +18,10 @@ pub(crate) const MAX_PAIRS: usize = 1_000;
 /// The most bytes of a query or of all cookies that rules read. Servers accept less by default: 60 KiB of all fields in
 /// Envoy, 65,534 bytes of a target in hyper.
 pub(crate) const MAX_PAIRS_LENGTH: usize = 65_536;
+
+/// How many bytes rules scan before one puts the pairs in order. Scanning a usual query a few times costs less than the two
+/// allocations of putting it in order.
+const MOST_SCANNED: usize = 512;
 
 /// How `+` is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,7 +40,8 @@ pub(super) enum Found<'a> {
 /// What rules keep of the pairs of one text.
 #[derive(Debug, Default)]
 pub(crate) struct PairReadings {
-    was_read: Cell<bool>,
+    /// How many bytes were scanned.
+    scanned: Cell<usize>,
     sorted: OnceCell<Sorted>,
 }
 
@@ -69,10 +75,12 @@ impl<'a, I: Iterator<Item = (&'a [u8], &'a [u8])>> Pairs<'a, I> {
         name: &'a str,
     ) -> Result<impl Iterator<Item = Cow<'a, [u8]>>, Missing> {
         let Self { pairs, counted, readings, plus, noun } = self;
-        if readings.sorted.get().is_none() {
-            check(counted, noun)?;
-        }
-        let (scanned, sorted) = if readings.was_read.replace(true) {
+        let is_sorted = readings.sorted.get().is_some() || {
+            let length = check(counted, noun)?;
+            let before = readings.scanned.replace(readings.scanned.get() + length);
+            before > 0 && before + length > MOST_SCANNED
+        };
+        let (scanned, sorted) = if is_sorted {
             let sorted = readings.sorted.get_or_init(|| Sorted::of(pairs, plus));
             (None, Some(sorted.values(name.as_bytes()).map(Cow::Borrowed)))
         } else {
@@ -83,8 +91,11 @@ impl<'a, I: Iterator<Item = (&'a [u8], &'a [u8])>> Pairs<'a, I> {
     }
 }
 
-/// An error if there are too many pairs, or they are too long.
-fn check<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>, noun: &str) -> Result<(), Missing> {
+/// How much there is to scan. An error if there are too many pairs, or they are too long.
+fn check<'a>(
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    noun: &str,
+) -> Result<usize, Missing> {
     let (mut count, mut length) = (0, 0);
     for (name, value) in pairs {
         count += 1;
@@ -96,7 +107,7 @@ fn check<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>, noun: &str) -> R
         }
     }
     step(count + length);
-    Ok(())
+    Ok(count + length)
 }
 
 /// Decoded pairs, ordered by name.
