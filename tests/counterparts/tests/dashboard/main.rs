@@ -78,7 +78,7 @@ async fn calls_that_failed_before_a_decision_are_on_the_page_with_the_last_reaso
         assert_eq!(post(&http, "/v1/take", "{").await.0, 400);
     }
     page.until(&format!("({FAILED})[0]?.[0] === '3'")).await;
-    assert_eq!(page.run(FAILED).await, json!([["3", "http, 400: Bad Request"]]));
+    assert_eq!(page.run(FAILED).await, json!([["3", "the last: http, 400: Bad Request"]]));
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn the_form_signs_in_with_the_token_and_not_with_another() {
 
 /// The rows about failed calls: their number, and the reason that is shown beside the pointer.
 const FAILED: &str = "[...document.querySelectorAll('#latency tr')].filter((row) => row.textContent.includes('failed before'))
-    .map((row) => [row.querySelector('td').textContent, row.title])";
+    .map((row) => [row.querySelector('td').textContent, row.querySelector('.note')?.textContent])";
 
 /// What is wider than the page.
 const WIDEST: &str = "[...document.querySelectorAll('*')].filter((part) => part.getBoundingClientRect().right > innerWidth)
