@@ -90,7 +90,7 @@ async fn a_limit_follows_its_lease_and_the_lease_follows_the_demand() {
     assert_eq!((limit.capacity(), outstanding(&server)), (Amount::ZERO, Amount::ZERO));
 }
 
-/// Clients of 200 units a second that want so many requests a second at a time. Returns what was admitted in a second after
+/// Clients of 200 units a second, each of which wants as many requests a second as `wants` says. Returns what was admitted in a second after
 /// the first ten.
 async fn admitted_of(clients: usize, wants: impl Fn(u64, usize) -> u64) -> f64 {
     let template = Template::new("*", Amount::units(200)).lease(20 * SECOND).refresh(5 * SECOND);

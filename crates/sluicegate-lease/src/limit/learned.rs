@@ -19,9 +19,9 @@ const FORGOTTEN: u64 = 1_024;
 const LEAST: u64 = 1_000_000 / 60;
 /// Twice as many events of a stream are missing by chance once in 20,000 times.
 const BY_CHANCE: u64 = 5;
-/// So often the demand of a stream falls to a sixteenth. What is left lets the first events pass when it goes on.
+/// How many times the demand of a stream falls to a sixteenth. What is left lets the first events pass when it goes on.
 const FALLS: u32 = 2;
-/// For so many slots, a stream that has stopped is hardly forgotten.
+/// How many slots a stream that has stopped is remembered for, nearly in full.
 const REMEMBERED: u64 = 100;
 
 /// Learns from events. Time is passed in, in microseconds; the state does not grow.

@@ -2,22 +2,13 @@ use super::*;
 
 const MS: u64 = 1_000;
 
-fn sample(time: u64, in_flight: usize) -> Sample {
-    Sample { now: 0, time, in_flight, is_overload: false }
-}
-
-fn limits(mut algorithm: impl Algorithm, samples: &[Sample]) -> Vec<usize> {
-    let limit = |sample: &Sample| {
-        algorithm.update(*sample);
-        algorithm.limit()
-    };
-    samples.iter().map(limit).collect()
-}
-
 #[test]
 fn no_limit_grows_while_less_than_half_of_it_is_in_use() {
-    let idle = [sample(10 * MS, 4); 100];
-    assert!(limits(Bandwidth::default(), &idle).iter().all(|&limit| limit == 20));
+    let mut bandwidth = Bandwidth::default();
+    for _ in 0..100 {
+        bandwidth.update(Sample { now: 0, time: 10 * MS, in_flight: 4, is_overload: false });
+        assert_eq!(bandwidth.limit(), 20);
+    }
 }
 
 #[test]

@@ -192,9 +192,9 @@ impl ThrottleBuilder {
     }
 
     /// Starts requests that need this share of the processors that handlers can use. Take 1.0, unless something else needs
-    /// the rest: what does not fit into a smaller share is shed, however idle the processors are. Handlers can use as many processors as the process may, but not more than the runtimes that serve the
-    /// throttle's requests have worker threads: one for a runtime of one thread. The throttle learns that from its
-    /// requests. Limits of containers count if the standard library sees them.
+    /// the rest: what does not fit into a smaller share is shed, however idle the processors are. Handlers can use as many
+    /// processors as the process may, but not more than the runtimes that serve the throttle's requests have worker
+    /// threads: one for a runtime of one thread. The throttle learns that from its requests. Limits of containers count if the standard library sees them.
     ///
     /// The cost of a request is the time that its handler and its body are polled, in microseconds. Work on other
     /// threads and in databases is counted only where handlers [report](Self::reported_cost) it.

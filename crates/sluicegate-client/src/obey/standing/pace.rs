@@ -1,8 +1,8 @@
 /// The pace that a client finds for itself where the server does not say what is left.
 ///
 /// A refusal makes the gap between requests longer, and each request that is served makes it shorter: by more, the longer
-/// the gap and the more have been served since. So many clients of one server come to send about as much as it allows,
-/// each about the same. That is how TCP shares a line: additive increase, multiplicative decrease, and a growth that gets
+/// the gap and the more have been served since. In this way, many clients of one server come to send about as much as it
+/// allows, each about the same. That is how TCP shares a line: additive increase, multiplicative decrease, and a growth that gets
 /// quicker the longer nothing is lost.
 ///
 /// What was not sent during a wait is made up for: a server that counts by windows would be idle otherwise. After a wait

@@ -16,7 +16,7 @@ pub struct Rules {
 const UNTOLD: u64 = 1_000_000;
 const LEAST_UNTOLD: u64 = 50_000;
 
-/// Where the pace is known, that wait is as long as so many requests take. It doubles with each further refusal.
+/// Where the pace is known, that wait lasts for this many requests. It doubles with each further refusal.
 const GAPS: u64 = 12;
 
 /// Refusals in a row that make that wait longer: a server that is back has a request within seconds.

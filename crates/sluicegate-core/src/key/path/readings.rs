@@ -1,6 +1,6 @@
-//! A path is parsed once for all conditions of a request. The first condition stores in a [`PathReadings`] the segments of every distinct reading. Each pattern then compares segments. The work is the length
-//! of the path plus the length of the patterns, not their product. Short plain paths are compared as they are,
-//! without an allocation.
+//! A path is parsed once for all conditions of a request. The first condition stores in a [`PathReadings`] the segments
+//! of every distinct reading. Each pattern then compares segments. The work is the length of the path plus the length of
+//! the patterns, not their product. Short plain paths are compared as they are, without an allocation.
 
 use std::cell::OnceCell;
 

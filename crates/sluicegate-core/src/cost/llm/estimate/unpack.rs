@@ -39,7 +39,7 @@ struct Unpacked {
 /// least as much, because what it asks for may be in the rest.
 const MOST: usize = 8 * 1024 * 1024;
 
-/// To so many bytes any request is unpacked.
+/// Any request is unpacked up to this many bytes.
 const FIRST: usize = 128 * 1024;
 
 /// How many bytes more are unpacked for each that is sent. Text, JSON and logs pack less than twenty bytes into one. Without
@@ -119,7 +119,7 @@ impl Unpacked {
         Self { text: Text::new(), left: FIRST, unused: MOST - FIRST, is_spent: false }
     }
 
-    /// So many bytes more have been sent.
+    /// Allows for this many more bytes that were sent.
     fn allow(&mut self, sent: usize) {
         let more = sent.saturating_mul(OF_EACH).min(self.unused);
         self.left += more;
