@@ -5,8 +5,7 @@ mod ci;
 #[cfg(unix)]
 mod counterparts;
 mod deny;
-mod features;
-mod layers;
+mod library;
 mod lowest;
 mod msrv;
 mod package;

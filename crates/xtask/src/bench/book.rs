@@ -7,6 +7,7 @@ use std::fs;
 use super::behind;
 use super::chart::Wish;
 use super::page::{Page, Place};
+use super::table::{self, Table};
 use super::{read, write};
 use crate::step::{Failure, root};
 
@@ -84,6 +85,12 @@ impl Book {
         self.pages.iter().find_map(|(_, page)| page.text(wanted))
     }
 
+    /// The table of this title, if it was printed.
+    pub(super) fn table(&self, title: &str) -> Option<Table> {
+        let text = self.text(&Place::Table(title.to_owned()))?;
+        table::printed_in(&format!("### {title}\n{text}")).pop()
+    }
+
     /// Puts `new` at this place, if there is one.
     pub(super) fn put(&mut self, wanted: &Place, new: &str) {
         for (_, page) in &mut self.pages {
@@ -142,6 +149,7 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use super::super::draw_charts;
     use super::*;
 
     const FRONT_PAGE: &str = "\
@@ -235,7 +243,9 @@ Ahead of sluicegate here: **governor** (10 against 20).
         let before = book.text(&Place::Behind).unwrap().to_owned();
         book.tell_where_behind();
         if std::env::var_os("REWRITE_BENCHMARKS").is_some() {
-            book.save().unwrap_or_else(|failure| panic!("{failure}"));
+            let problems =
+                draw_charts(&mut book).and_then(|problems| book.save().map(|()| problems));
+            assert_eq!(problems.unwrap_or_else(|failure| panic!("{failure}")), [""; 0]);
         }
         assert_eq!(book.text(&Place::Behind).unwrap(), before);
     }

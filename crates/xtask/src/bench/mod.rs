@@ -69,7 +69,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut rivals = rivals::rivals(&manifest);
     rivals.extend([module::NAME, command::NAME].map(str::to_owned));
     write_tables(&mut book, &tables, &rivals, &machine, &wanted);
-    problems.extend(draw_charts(&mut book, &tables)?);
+    problems.extend(draw_charts(&mut book)?);
     book.tell_where_behind();
     book.save()?;
 
@@ -106,12 +106,12 @@ fn write_tables(
     }
 }
 
-/// Draws the charts of the new tables. Returns why some could not be drawn.
-fn draw_charts(book: &mut Book, tables: &Tables) -> Result<Vec<String>, Failure> {
+/// Draws the charts of all tables as they are on the pages. Returns why some could not be drawn.
+fn draw_charts(book: &mut Book) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
     for (wish, way) in book.charts() {
-        let Some(table) = tables.get(&wish.title) else { continue };
-        match wish.draw(table) {
+        let Some(table) = book.table(&wish.title) else { continue };
+        match wish.draw(&table) {
             Ok(picture) => {
                 write(&wish.path(), &picture)?;
                 let link = format!("\n{}\n", wish.link(&way));

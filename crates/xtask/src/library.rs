@@ -1,0 +1,130 @@
+//! The libraries of this workspace, as cargo itself reads their manifests.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::step::{Failure, Step, cargo};
+
+/// A library below `crates/`.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) directory: PathBuf,
+    /// Its minimum Rust version.
+    pub(crate) rust_version: Option<String>,
+    /// Whether it may be published.
+    pub(crate) is_published: bool,
+    /// The names of its features, `default` among them.
+    pub(crate) features: Vec<String>,
+    /// The whole entry in cargo's metadata.
+    pub(crate) entry: Value,
+}
+
+/// All libraries, by name.
+pub(crate) fn libraries() -> Result<Vec<Library>, Failure> {
+    let command = cargo(["metadata", "--no-deps", "--format-version", "1"]);
+    let printed = Step::new("libraries", command).output()?;
+    let metadata: Value = serde_json::from_str(&printed)
+        .map_err(|error| Failure(format!("cargo metadata: {error}")))?;
+    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut libraries: Vec<_> = packages.iter().filter_map(Library::read).collect();
+    libraries.sort_by(|one, other| one.name.cmp(&other.name));
+    match libraries.is_empty() {
+        true => Err(Failure("cargo metadata names no library below crates/".to_owned())),
+        false => Ok(libraries),
+    }
+}
+
+impl Library {
+    fn read(entry: &Value) -> Option<Self> {
+        let text = |name: &str| entry[name].as_str().map(str::to_owned);
+        let directory = PathBuf::from(entry["manifest_path"].as_str()?).parent()?.to_owned();
+        let is_below_crates = directory.parent()?.ends_with("crates");
+        (is_below_crates && directory.join("src/lib.rs").is_file()).then_some(())?;
+        Some(Self {
+            name: text("name")?,
+            version: text("version")?,
+            directory,
+            rust_version: text("rust_version"),
+            // An empty list of registries is `publish = false`.
+            is_published: entry["publish"]
+                .as_array()
+                .is_none_or(|registries| !registries.is_empty()),
+            features: entry["features"].as_object()?.keys().cloned().collect(),
+            entry: entry.clone(),
+        })
+    }
+
+    pub(crate) fn depends_on(&self, name: &str) -> bool {
+        let dependencies = self.entry["dependencies"].as_array().into_iter().flatten();
+        dependencies.into_iter().any(|dependency| dependency["name"] == *name)
+    }
+
+    /// The flags of cargo for no feature, the default features, each feature alone, and all together.
+    pub(crate) fn selections(&self) -> Vec<Vec<&str>> {
+        let named: Vec<_> = self.features.iter().filter(|name| *name != "default").collect();
+        let mut selections = vec![vec!["--no-default-features"]];
+        if named.len() < self.features.len() {
+            selections.push(Vec::new());
+        }
+        selections
+            .extend(named.iter().map(|name| vec!["--no-default-features", "--features", name]));
+        if named.len() > 1 {
+            selections.push(vec!["--all-features"]);
+        }
+        selections
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(features: &str) -> Library {
+        let entry = format!(
+            r#"{{"name": "xtask", "version": "1.0.0", "publish": [], "features": {features},
+                "manifest_path": "{}/../sluicegate/Cargo.toml"}}"#,
+            env!("CARGO_MANIFEST_DIR"),
+        );
+        let entry = entry.replace("/xtask/..", "");
+        Library::read(&serde_json::from_str(&entry).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_feature_is_checked_alone_and_nothing_twice() {
+        let lines = |features| {
+            let library = library(features);
+            Vec::from_iter(library.selections().iter().map(|flags| flags.join(" ")))
+        };
+        let all = r#"{"default": ["std"], "std": [], "tracing": ["dep:tracing"]}"#;
+        let expected = [
+            "--no-default-features",
+            "",
+            "--no-default-features --features std",
+            "--no-default-features --features tracing",
+            "--all-features",
+        ];
+        assert_eq!(lines(all), expected);
+        assert_eq!(lines("{}"), ["--no-default-features"]);
+        assert_eq!(
+            lines(r#"{"serde": []}"#),
+            ["--no-default-features", "--no-default-features --features serde"]
+        );
+    }
+
+    #[test]
+    fn a_library_that_is_not_published_says_so() {
+        assert!(!library("{}").is_published);
+    }
+
+    #[test]
+    fn every_published_crate_declares_its_oldest_rust() {
+        let libraries = libraries().unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(libraries.len() >= 10);
+        let published = libraries.iter().filter(|library| library.is_published);
+        let silent = published.filter(|library| library.rust_version.is_none());
+        assert_eq!(Vec::from_iter(silent.map(|library| &library.name)), [""; 0]);
+    }
+}
