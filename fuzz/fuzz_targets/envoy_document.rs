@@ -7,7 +7,7 @@ mod inside;
 use libfuzzer_sys::fuzz_target;
 use sluicegate_config::document::Key;
 use sluicegate_config::{Environment, Policies};
-use sluicegate_envoy::{Descriptors, read_yaml};
+use sluicegate_config::envoy::{Descriptors, read_yaml};
 
 fuzz_target!(|text: &str| {
     let descriptors = ["a", "b", "user"].into_iter().fold(Descriptors::default(), |known, key| {

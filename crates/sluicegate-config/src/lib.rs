@@ -2,8 +2,8 @@
 //!
 //! A [`Document`] is read from TOML ([`read_toml`]) or JSON ([`read_json`]) and compiled into [`Policies`]: a
 //! [`Rule`](sluicegate_core::rule::Rule) that decides like the same rule in code. [`Live`] reads a file and reloads it
-//! when it changes. [`check`](check()) looks at a file without running anything. The crate `sluicegate-envoy` reads files of
-//! Envoy's rate limit service.
+//! when it changes. [`check`](check()) looks at a file without running anything. The module [`envoy`] reads
+//! files of Envoy's rate limit service.
 //!
 //! ```
 //! use sluicegate_config::{Environment, Policies, read_toml};
@@ -77,6 +77,8 @@ mod check;
 mod compile;
 pub mod document;
 mod environment;
+#[cfg(feature = "envoy")]
+pub mod envoy;
 mod live;
 mod policy_file;
 pub mod proxy;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sluicegate_config::envoy::service::Settings;
 use sluicegate_core::Memory;
 use sluicegate_core::adapter::{Answer, Charge, Observer};
 use sluicegate_core::clock::Clock;
@@ -14,7 +15,6 @@ use sluicegate_core::limit::Decision;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::{BoxStore, BoxStoreFuture, OnStoreError, Store, StoreError};
-use sluicegate_envoy::service::Settings;
 
 use crate::auth::Authorizer;
 use crate::capacity::Shared;

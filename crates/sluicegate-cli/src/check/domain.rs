@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sluicegate_envoy::service::{Domain, Rule};
+use sluicegate_config::envoy::service::{Domain, Rule};
 
 use super::request::Example;
 use super::{Invalid, report, say, text};

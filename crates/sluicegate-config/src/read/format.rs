@@ -7,8 +7,8 @@ use crate::source::{Diagnostic, PolicyError};
 
 /// The format of a policy file: how its text becomes a [`Document`].
 ///
-/// Files with the extension `.toml` or `.json` need no explicit format. Other crates provide formats for
-/// [`PolicyFile::format`](crate::PolicyFile::format), such as `sluicegate-envoy`.
+/// Files with the extension `.toml` or `.json` need no explicit format. Other formats are named with
+/// [`PolicyFile::format`](crate::PolicyFile::format), such as the `Descriptors` of the module `envoy`.
 #[derive(Clone)]
 pub struct Format {
     read: Arc<Read>,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use sluicegate_envoy::service::{self, Answer, Hits, Status, Unit};
+use sluicegate_config::envoy::service::{self, Answer, Hits, Status, Unit};
 
 use super::number::Number;
 use super::object::Object;

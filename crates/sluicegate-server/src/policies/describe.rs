@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use sluicegate_config::envoy::service::Domain;
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_envoy::service::Domain;
 
 use super::Policies;
 use crate::status::PolicyStatus;

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, Guard};
 use sluicegate_config::Watching;
+use sluicegate_config::envoy::service::Domains;
 use sluicegate_config::texts::{Follower, Found, Texts};
 use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
-use sluicegate_envoy::service::Domains;
 
 use self::set::Set;
 use super::error::PoliciesError;

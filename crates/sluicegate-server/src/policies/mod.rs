@@ -9,11 +9,11 @@ mod pending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sluicegate_config::envoy::service::Domains;
 use sluicegate_config::{Environment, Live};
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
-use sluicegate_envoy::service::Domains;
 
 pub(crate) use self::capacity::LiveCapacities;
 use self::domains::LiveDomains;

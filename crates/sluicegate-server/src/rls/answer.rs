@@ -1,12 +1,12 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use sluicegate_config::envoy::service::{
+    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
+};
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::LimitStatus;
 use sluicegate_core::store::{self, BoxStoreFuture, OnStoreError, Store, StoreError};
-use sluicegate_envoy::service::{
-    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
-};
 
 use super::failure::Failure;
 use super::rules;

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use metrics::{Counter, counter, describe_counter};
-use sluicegate_envoy::service::{Answer, Status};
+use sluicegate_config::envoy::service::{Answer, Status};
 
 use super::failure::Failure;
 
@@ -83,7 +83,7 @@ impl fmt::Debug for Counters {
 
 #[cfg(test)]
 mod tests {
-    use sluicegate_envoy::service::{CurrentLimit, Unit};
+    use sluicegate_config::envoy::service::{CurrentLimit, Unit};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use sluicegate_envoy::service::BadRequest;
+use sluicegate_config::envoy::service::BadRequest;
 
 use crate::undecided::Undecided;
 

@@ -1,8 +1,8 @@
 //! Header fields that the proxy adds to the response.
 
 use envoy_types::pb::envoy::config::core::v3::HeaderValue;
+use sluicegate_config::envoy::service::Answer;
 use sluicegate_core::adapter::fields;
-use sluicegate_envoy::service::Answer;
 
 use crate::fields::Fields;
 

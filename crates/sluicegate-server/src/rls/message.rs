@@ -8,7 +8,7 @@ use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
 };
 use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
 use envoy_types::pb::google::protobuf;
-use sluicegate_envoy::service::{Answer, Descriptor, Hits, Request, Status, Unit};
+use sluicegate_config::envoy::service::{Answer, Descriptor, Hits, Request, Status, Unit};
 
 use super::wire::{Message, MessageDescriptor};
 use super::{fields, metadata};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
-use sluicegate_envoy::service::{Answer, Request};
+use sluicegate_config::envoy::service::{Answer, Request};
 
 /// The metadata of a request that meets a quota, with the names that Envoy's service uses. Other requests have none.
 pub(super) fn of(request: &Request<'_>, answer: &Answer) -> Option<Struct> {

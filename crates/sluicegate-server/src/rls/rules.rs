@@ -7,10 +7,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use sluicegate_config::envoy::service::{
+    Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit,
+};
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::key::Claims;
 use sluicegate_core::limit::{Decision, LimitStatus};
-use sluicegate_envoy::service::{Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit};
 
 use super::failure::Failure;
 use crate::charge::{Rules, charge};

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sluicegate_config::document::Document;
+use sluicegate_config::envoy::service::{Domain, Domains};
 use sluicegate_config::texts::Found;
 use sluicegate_config::{Changes, Diagnostic, Environment, Policies, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_envoy::service::{Domain, Domains};
 
 use super::super::error::PoliciesError;
 

@@ -1,8 +1,8 @@
 //! Files in the form of Istio's example and of Envoy Gateway.
 
 use super::{headers, policies, read_yaml, read_yaml_with_warnings};
-use crate::Descriptors;
-use sluicegate_config::document::{Condition, Key, Proxies};
+use crate::document::{Condition, Key, Proxies};
+use crate::envoy::Descriptors;
 use sluicegate_tests::{Request, names};
 
 /// As Istio's example has it: its routes write the path under this name.

@@ -9,7 +9,7 @@
 //!
 //! use sluicegate_core::Memory;
 //! use sluicegate_core::store::Store;
-//! use sluicegate_envoy::service::{Descriptor, Domain, Domains, Plan, Request, Settings};
+//! use sluicegate_config::envoy::service::{Descriptor, Domain, Domains, Plan, Request, Settings};
 //!
 //! let (domain, _) = Domain::read(
 //!     "domain: edge

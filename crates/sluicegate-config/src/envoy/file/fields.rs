@@ -6,8 +6,8 @@ use saphyr::YamlData;
 
 use super::found::{Found, short};
 use super::yaml::{Node, bare, is_nothing, location, scalar};
-use sluicegate_config::SourceLocation;
-use sluicegate_config::reader::DocumentPath;
+use crate::SourceLocation;
+use crate::reader::DocumentPath;
 
 /// The fields of a map that have not been read yet.
 pub(super) struct Fields<'n, 't> {

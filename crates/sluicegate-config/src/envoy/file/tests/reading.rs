@@ -1,6 +1,6 @@
 //! Errors in a file, and their places.
 
-use sluicegate_config::{Environment, Policies};
+use crate::{Environment, Policies};
 use sluicegate_core::rule::KnownLimits;
 
 use super::{headers, read_yaml_with_warnings};

@@ -4,9 +4,9 @@ use sluicegate_core::key::Claims;
 use sluicegate_core::rule::KnownLimits;
 
 use super::{headers, policies, read_yaml};
-use crate::Descriptors;
-use sluicegate_config::document::{Condition, Key, Proxies};
-use sluicegate_config::{Environment, Policies};
+use crate::document::{Condition, Key, Proxies};
+use crate::envoy::Descriptors;
+use crate::{Environment, Policies};
 use sluicegate_tests::{Request, names};
 
 fn file(descriptors: &str) -> String {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::rate::RateLimit;
 use super::tree::{Descriptor, Domain, Value};
-use sluicegate_config::document::Wildcard;
+use crate::document::Wildcard;
 
 /// A limit, and the entries of a descriptor that meets it.
 #[derive(Debug)]

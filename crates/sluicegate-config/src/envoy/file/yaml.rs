@@ -4,8 +4,8 @@ use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
 use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
 
 use super::found::Found;
-use sluicegate_config::SourceLocation;
-use sluicegate_config::reader::DocumentPath;
+use crate::SourceLocation;
+use crate::reader::DocumentPath;
 
 /// The deepest nesting of lists and maps. A descriptor needs two levels for each of its entries. Readers are
 /// recursive.

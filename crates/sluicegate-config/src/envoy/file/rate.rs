@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::fields::{Fields, Text};
 use super::found::{Found, short};
 use super::yaml::{Node, location};
-use sluicegate_config::SourceLocation;
-use sluicegate_config::reader::DocumentPath;
+use crate::SourceLocation;
+use crate::reader::DocumentPath;
 
 /// The rate limit of a descriptor.
 #[derive(Debug)]

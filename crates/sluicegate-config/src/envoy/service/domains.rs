@@ -1,16 +1,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_config::document::{self, Condition, Document, Key};
-use sluicegate_config::reader::text_within_bounds;
-use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
+use crate::document::{self, Condition, Document, Key};
+use crate::reader::text_within_bounds;
+use crate::{Diagnostic, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 
 use super::Map;
 use super::lookup::Level;
 use super::rule::{Rate, Rule};
-use crate::file::read_domain;
+use crate::envoy::file::read_domain;
 
 /// One domain of Envoy's rate limit service: a file, in a form that finds the rule of a descriptor quickly.
 pub struct Domain {
@@ -67,7 +67,7 @@ impl Domain {
         self.top.each_rule(each);
     }
 
-    /// Its limits as a document, so that [`Live`](sluicegate_config::Live) checks them and tells what a reload changes.
+    /// Its limits as a document, so that [`Live`](crate::Live) checks them and tells what a reload changes.
     /// It does not decide about HTTP requests.
     pub fn document(&self) -> Document {
         let mut document = Document::default();

@@ -14,7 +14,7 @@ use super::question::Question;
 use super::rate::Rate;
 use super::tree::{Domain, Value};
 use super::ways::{Step, Way, ways};
-use sluicegate_config::document::{Document, Key, Rule};
+use crate::document::{Document, Key, Rule};
 
 /// The most keys in a list of keys.
 const TOGETHER: usize = 4;

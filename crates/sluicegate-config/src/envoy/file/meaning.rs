@@ -7,7 +7,7 @@ use super::found::short;
 
 use super::question::Question;
 use super::tree::Value;
-use sluicegate_config::document::{Key, Wildcard};
+use crate::document::{Key, Wildcard};
 
 /// Why an entry cannot be translated.
 pub(super) type Unclear = String;

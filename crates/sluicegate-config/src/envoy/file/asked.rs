@@ -9,7 +9,7 @@ use super::question::Question;
 use super::rate::Rate;
 use super::tree::Value;
 use super::ways::{Step, Way};
-use sluicegate_config::document::Key;
+use crate::document::Key;
 
 /// The condition of each way: the service would find its limit, and no limit that replaces it.
 pub(super) struct Asked {

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use sluicegate_config::document::Key;
+use sluicegate_config::envoy::Descriptors;
 use sluicegate_config::{Environment, Format, Live, PolicyError, PolicyFile, check};
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_envoy::Descriptors;
 use tempfile::TempDir;
 
 const EVERYTHING: &str = include_str!("documents/everything.yaml");

@@ -3,10 +3,10 @@
 use http::Request;
 use sluicegate::adapter::{HttpView, Peer};
 use sluicegate_config::document::Key;
+use sluicegate_config::envoy::{Descriptors, read_yaml};
 use sluicegate_config::{Environment, Policies};
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::rule::Rule;
-use sluicegate_envoy::{Descriptors, read_yaml};
 
 const EVERYTHING: &str = include_str!("documents/everything.yaml");
 

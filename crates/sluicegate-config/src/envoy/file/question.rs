@@ -1,6 +1,6 @@
 //! Combines conditions of documents.
 
-use sluicegate_config::document::Condition;
+use crate::document::Condition;
 
 /// A condition that may be known without a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,8 @@ use super::fields::Fields;
 use super::found::Found;
 use super::rate::{RateLimit, rate_limit};
 use super::yaml::Node;
-use sluicegate_config::SourceLocation;
-use sluicegate_config::reader::DocumentPath;
+use crate::SourceLocation;
+use crate::reader::DocumentPath;
 
 /// A file, which has one domain.
 #[derive(Debug, Default)]

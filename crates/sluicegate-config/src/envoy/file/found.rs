@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use sluicegate_config::reader::MOST_DIAGNOSTICS;
-use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
+use crate::reader::MOST_DIAGNOSTICS;
+use crate::{Diagnostic, PolicyError, SourceLocation};
 
 /// The errors and warnings found so far.
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use super::{headers, read_yaml_with_warnings};
-use crate::Descriptors;
-use sluicegate_config::document::Condition;
-use sluicegate_config::{Environment, Policies};
+use crate::document::Condition;
+use crate::envoy::Descriptors;
+use crate::{Environment, Policies};
 
 const MANY: usize = 16_000;
 

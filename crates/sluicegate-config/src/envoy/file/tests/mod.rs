@@ -5,8 +5,8 @@ mod reading;
 mod written;
 
 use super::{Descriptors, read_yaml, read_yaml_with_warnings};
-use sluicegate_config::document::Key;
-use sluicegate_config::{Environment, Policies};
+use crate::document::Key;
+use crate::{Environment, Policies};
 
 /// Headers of the same name for these keys.
 fn headers(keys: &[&str]) -> Descriptors {

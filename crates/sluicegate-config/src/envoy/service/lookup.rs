@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use sluicegate_config::document::Wildcard;
+use crate::document::Wildcard;
 
 use super::Map;
 use super::rule::{Rate, Rule};
 use super::unit::Unit;
-use crate::file::name::{digested, name};
-use crate::file::rate;
-use crate::file::tree::{Descriptor, Domain, Value};
-use crate::file::ways::Step;
+use crate::envoy::file::name::{digested, name};
+use crate::envoy::file::rate;
+use crate::envoy::file::tree::{Descriptor, Domain, Value};
+use crate::envoy::file::ways::Step;
 
 /// One level of a domain: what each key leads to.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use sluicegate_config::Format;
-use sluicegate_config::document::{Condition, Key, Proxies};
+use crate::Format;
+use crate::document::{Condition, Key, Proxies};
 
 /// The meaning of descriptor keys: which part of a request each key is.
 ///
@@ -22,7 +22,7 @@ use sluicegate_config::document::{Condition, Key, Proxies};
 /// header it is, if any.
 ///
 /// ```
-/// use sluicegate_envoy::Descriptors;
+/// use sluicegate_config::envoy::Descriptors;
 /// use sluicegate_config::document::{Condition, Key};
 ///
 /// let mut on_uploads = Condition::default();

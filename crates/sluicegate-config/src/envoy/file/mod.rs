@@ -24,9 +24,9 @@ mod yaml;
 pub use self::descriptors::Descriptors;
 
 use self::found::Found;
-use sluicegate_config::document::Document;
-use sluicegate_config::reader::text_within_bounds;
-use sluicegate_config::{Diagnostic, PolicyError};
+use crate::document::Document;
+use crate::reader::text_within_bounds;
+use crate::{Diagnostic, PolicyError};
 
 /// Reads a file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a document.
 ///
@@ -45,7 +45,7 @@ use sluicegate_config::{Diagnostic, PolicyError};
 /// `detailed_metric`, `value_to_metric` and `metadata` have no effect; [`read_yaml_with_warnings`] reports them.
 ///
 /// ```
-/// use sluicegate_envoy::{Descriptors, read_yaml};
+/// use sluicegate_config::envoy::{Descriptors, read_yaml};
 ///
 /// let document = read_yaml(
 ///     "domain: edge
