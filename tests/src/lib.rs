@@ -32,6 +32,8 @@ mod readmes {
     struct Core;
     #[doc = include_str!("../../crates/sluicegate-governor/README.md")]
     struct Governor;
+    #[doc = include_str!("../../crates/sluicegate-limit/README.md")]
+    struct Limit;
     #[doc = include_str!("../../crates/sluicegate-redis/README.md")]
     struct Redis;
     #[doc = include_str!("../../crates/sluicegate-tonic/README.md")]

@@ -27,11 +27,6 @@ pub use crate::key::hash::KeyHash;
 #[doc(hidden)]
 pub use crate::key::path::steps::{step, steps};
 pub use crate::key::tag::KeyTag;
-pub use crate::limit::decide::{Attempt, decide, preview};
-pub use crate::limit::keys::Keys;
-pub use crate::limit::outcome::Outcome;
-pub use crate::limit::remote;
-pub use crate::limit::state::{Receipt, State};
 pub use crate::observe::counts::{Counter, Counters};
 pub use crate::observe::observer::Observer;
 pub use crate::store::charge::{Charge, Debit};
@@ -42,3 +37,5 @@ pub use crate::store::ticket::hold::Hold;
 pub use crate::store::ticket::rest::Rest;
 pub use crate::store::ticket::unserved::{listen_unserved, note_unserved};
 pub use crate::store::{Answer, AtOnce};
+#[doc(inline)]
+pub use sluicegate_limit::{Attempt, Keys, Outcome, Receipt, State, decide, preview, remote};

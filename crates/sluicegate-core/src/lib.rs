@@ -64,7 +64,6 @@ pub mod store;
 
 mod admission;
 mod http;
-mod inline_vec;
 mod unheard;
 
 pub use self::admission::gate::Rejection;
@@ -73,8 +72,8 @@ pub use self::cost::account::Cost;
 pub use self::http::headers::Fields;
 pub use self::key::Ip;
 pub use self::key::{Claim, First, Global, Header, Route};
-pub use self::limit::Limit;
-pub use self::limit::decision::Decision;
+#[doc(inline)]
+pub use self::limit::{Decision, Limit};
 pub use self::rule::cases::when;
 pub use self::rule::tiers::Tiers;
 pub use self::store::memory::Memory;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::bare;
 use crate::deny;
 use crate::library::{Library, libraries};
 use crate::lowest;
@@ -23,7 +24,8 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
         step.run()?;
     }
     lowest::check_lowest_versions(&package::check_packages(&libraries)?)?;
-    let mut unchecked = msrv::check_oldest_rust(&libraries)?;
+    let mut unchecked = bare::build_without_std()?;
+    unchecked.extend(msrv::check_oldest_rust(&libraries)?);
     unchecked.extend(deny::check_dependencies()?);
     #[cfg(unix)]
     {

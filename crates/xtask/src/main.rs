@@ -1,5 +1,6 @@
 //! The chores of this repository, as `cargo xtask <command>`.
 
+mod bare;
 mod bench;
 mod ci;
 #[cfg(unix)]

@@ -41,8 +41,7 @@ const MODELS: [(&str, &str); 2] =
     [("sluicegate-core", "memory::loom"), ("sluicegate-throttle", "layer::loom")];
 
 /// More of them, which take minutes: whole keys and their texts, words of the table, and header fields.
-const INTERPRETED_LONG: [&str; 5] =
-    ["key::", "inline_vec::", "memory::one_word", "memory::hash", "http::line"];
+const INTERPRETED_LONG: [&str; 4] = ["key::", "memory::one_word", "memory::hash", "http::line"];
 
 /// Miri is a hundred times slower, so property tests draw few cases.
 const INTERPRETED_CASES: &str = "8";

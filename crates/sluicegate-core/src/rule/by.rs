@@ -1,3 +1,5 @@
+use sluicegate_limit::internal::IntoRule;
+
 use super::contract::{KnownLimits, Rule};
 use super::limits_for::LimitsFor;
 use super::when::When;
@@ -238,16 +240,11 @@ impl<K, L: KnownLimits, C> KnownLimits for By<K, L, C> {
     }
 }
 
-impl Limit {
-    /// The rule that charges this limit to `key`.
-    pub fn by<K>(self, key: K) -> By<K> {
-        By::new(Limits::from(self), key)
-    }
-}
+/// For [`Limit::by`](crate::Limit::by), which `sluicegate-limit` declares without knowing rules.
+impl IntoRule<KeyBuf> for Limits {
+    type By<K> = By<K>;
 
-impl Limits {
-    /// The rule that charges these limits to `key`.
-    pub fn by<K>(self, key: K) -> By<K> {
+    fn by<K>(self, key: K) -> By<K> {
         By::new(self, key)
     }
 }

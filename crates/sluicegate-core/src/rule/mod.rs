@@ -17,6 +17,7 @@ mod choose;
 mod contract;
 mod from_fn;
 mod limits_for;
+mod row_sharing;
 pub(crate) mod tiers;
 mod when;
 

@@ -19,7 +19,7 @@ use std::fmt;
 use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 use crate::limit::{Limit, LimitError, Limits};
-use crate::rule::{By, KnownLimits, LimitsFor};
+use crate::rule::{By, KnownLimits, LimitsFor, row_sharing};
 
 /// Begins with the limits for requests for which `condition` holds. [`or`](CasesBuilder::or) adds further cases, and
 /// [`otherwise`](CasesBuilder::otherwise) the limits for all other requests. See [`Cases`].
@@ -200,13 +200,13 @@ fn sharing_rows(
     lists: &[Limits],
     name: impl Fn(&Limit) -> String,
 ) -> Result<Vec<Limits>, LimitError> {
-    lists.iter().map(|limits| limits.sharing_rows(&name)).collect()
+    lists.iter().map(|limits| row_sharing::sharing_rows(limits, &name)).collect()
 }
 
 /// The limits of each case with rows of its own.
 fn with_own_rows(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, LimitError> {
     let mut rows = HashMap::new();
-    lists.iter().map(|limits| limits.with_own_rows(name, &mut rows)).collect()
+    lists.iter().map(|limits| row_sharing::with_own_rows(limits, name, &mut rows)).collect()
 }
 
 /// The name of the last limit with the same period, preferably one without a name of its own, because all limits

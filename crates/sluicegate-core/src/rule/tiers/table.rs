@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::customers::Customers;
 use super::error::TierError;
 use crate::limit::Limits;
+use crate::rule::row_sharing::sharing_rows;
 
 /// The tiers and the customers, as one request sees them.
 #[derive(Debug, Clone)]
@@ -53,7 +54,7 @@ pub(super) fn position(tiers: &[Tier], name: &str) -> Option<usize> {
 impl Tier {
     /// A tier whose limits share rows with the limits of the other `tiers`.
     pub(super) fn limited(tiers: &str, name: &str, limits: &Limits) -> Result<Self, TierError> {
-        let placed = limits.sharing_rows(|limit| format!("{tiers}/{}", limit.period_name()));
+        let placed = sharing_rows(limits, |limit| format!("{tiers}/{}", limit.period_name()));
         let limits = placed.map_err(|error| TierError::limits(tiers, name, error))?;
         Ok(Self { name: name.into(), limits: Some(limits) })
     }

@@ -1,9 +1,9 @@
-mod outcome;
-
+use std::iter;
 use std::time::Duration;
 
+use sluicegate_limit::internal::{InlineVec, Iter};
+
 use crate::cost::account::{Account, Reply};
-use crate::inline_vec::InlineVec;
 use crate::key::{KeyBuf, Missing};
 use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
 
@@ -225,6 +225,16 @@ impl Charge {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.debits.is_empty()
+    }
+}
+
+/// Each limit with its cost: what [`Outcome::decision`](crate::adapter::Outcome::decision) is about.
+impl<'c> IntoIterator for &'c Charge {
+    type Item = (&'c Limit, u64);
+    type IntoIter = iter::Map<Iter<'c, Debit>, fn(&'c Debit) -> (&'c Limit, u64)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.debits.iter().map(|debit| (&debit.limit, debit.cost))
     }
 }
 

@@ -96,7 +96,8 @@ where
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        let inner = Receipt { via: receipt.via >> 1, ..*receipt };
+        let mut inner = *receipt;
+        inner.via >>= 1;
         match receipt.via & 1 {
             0 => {
                 self.0.settle(debit, &inner, spent);

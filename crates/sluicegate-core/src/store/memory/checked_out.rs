@@ -25,7 +25,7 @@ pub(super) struct CheckedOut {
 
 impl CheckedOut {
     pub(super) fn of_words(words: Words, place: Option<RowIndex>) -> Self {
-        let state = State { words, ..State::default() };
+        let state = State::of(words);
         let (has_room, held) = (place.is_some(), words[0]);
         Self {
             state,

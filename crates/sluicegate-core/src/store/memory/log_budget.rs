@@ -177,6 +177,7 @@ fn beyond_own(entries: usize) -> usize {
 
 /// A copy of `state` for a new row, while another row keeps `state`.
 pub(super) fn copy_of(state: &State) -> State {
-    let log = state.log.as_ref().map(|log| Box::new(log.coarse(OWN)));
-    State { log, ..state.without_log() }
+    let mut copy = state.without_log();
+    copy.log = state.log.as_ref().map(|log| Box::new(log.coarse(OWN)));
+    copy
 }

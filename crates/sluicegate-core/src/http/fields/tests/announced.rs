@@ -140,3 +140,19 @@ fn integers_have_at_most_15_digits() {
     assert_eq!(rate_limit(&decision), format!(r#""concurrent {large}";r=999999999999999"#));
     assert_eq!(seconds(Duration::MAX), 999_999_999_999_999);
 }
+
+#[test]
+fn clients_do_not_see_a_shadow() {
+    let limits =
+        [Limit::per_minute(1).named("trial").soft(0).shadow(), Limit::per_minute(2).named("real")];
+    for times in 1..=3 {
+        let decision = spent(&limits, 1, times);
+        assert_eq!(rate_limit_policy(&decision), "\"real\";q=2;w=60");
+        assert!(!rate_limit(&decision).contains("trial"));
+        assert!(!decision.is_soft());
+        assert_eq!(tightest(&decision).map(|status| status.limit), Some(limits[1]));
+    }
+    let refused = spent(&limits, 1, 3);
+    assert!(!refused.is_admitted());
+    assert_eq!(retry_after(&refused), 30);
+}

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::limit::remote::{self, Carried};
 use crate::limit::testing::{decide, preview};
 use crate::limit::{Attempt, LimitStatus, Outcome, Receipt, State, Verdict};
 
@@ -119,9 +120,7 @@ fn charge(debit: &[(usize, u64, u64)], patience: u64) -> Charge {
 fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     let counted = decision.statuses().filter(|status| !status.uncounted);
     let statuses = counted.cloned().map(|mut status| {
-        status.receipt.at = 0;
-        status.receipt.since = 0;
-        status.receipt.by_all = false;
+        status.receipt = remote::receipt_carried(status.receipt, Carried::default());
         status
     });
     (decision.verdict(), statuses.collect())

@@ -185,13 +185,11 @@ impl LiveShare {
 
 /// A refusal by a part that admits nothing, for so long.
 fn nothing(charge: &Charge, left: Option<Duration>) -> Outcome {
-    let statuses = charge.debits().map(|debit| LimitStatus {
-        remaining: 0,
-        window: left,
-        reset: left,
-        retry: left,
-        refused: true,
-        ..LimitStatus::fresh(debit.limit)
+    let statuses = charge.debits().map(|debit| {
+        let mut status = LimitStatus::fresh(debit.limit);
+        (status.remaining, status.refused) = (0, true);
+        (status.window, status.reset, status.retry) = (left, left, left);
+        status
     });
     Outcome::from_parts(Verdict::Refuse { retry_after: left }, statuses)
 }

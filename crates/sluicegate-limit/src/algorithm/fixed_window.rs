@@ -1,0 +1,249 @@
+//! Fixed window: `count` from each border to the next.
+//!
+//! The words are `[start of the window, spent since]`. If more than `count` is spent, the rest is booked in the windows
+//! that follow. Each window is filled before the next.
+
+use crate::earliest::{Earliest, StepResult};
+use crate::exact::{EXACT, bounded};
+use crate::words::{Parameters, Words};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FixedWindow {
+    count: u64,
+    period: u64,
+    /// Whether a window begins with its first request instead of at a multiple of the period.
+    pub(crate) from_first: bool,
+}
+
+impl FixedWindow {
+    pub(crate) const fn new(count: u64, period: u64, from_first: bool) -> Self {
+        Self { count, period, from_first }
+    }
+
+    /// The numbers that define the meaning of the words, and the capacity.
+    pub(crate) const fn parameters(&self) -> Parameters {
+        [self.count, self.period, self.from_first as u64, 0]
+    }
+
+    /// The window of those numbers.
+    pub(crate) const fn with_parameters([count, period, from_first, _]: Parameters) -> Self {
+        Self { count, period, from_first: from_first != 0 }
+    }
+
+    /// The amount in the present window that words of other numbers stand for. Also whether marks keep their meaning:
+    /// if the windows are the same, nothing is booked in a later one, and all of it fits.
+    pub(crate) fn taken_over(
+        &self,
+        words: Words,
+        parameters: Parameters,
+        now: u64,
+    ) -> (Words, bool) {
+        let before = Self::with_parameters(parameters);
+        let [start, spent] = before.current(words, now);
+        let begun = match self.from_first {
+            false => now - now % self.period,
+            true if start + self.period > now => start,
+            true => now,
+        };
+        let same = before.period == self.period && before.from_first == self.from_first;
+        let fits = spent <= self.count && spent <= before.count;
+        ([begun, spent.min(self.count)], same && fits)
+    }
+
+    pub(crate) fn spent(&self, words: Words, now: u64) -> u64 {
+        self.current(words, now)[1]
+    }
+
+    pub(crate) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
+        let [start, _] = self.current([0; 2], now);
+        [start, tokens.min(self.count)]
+    }
+
+    pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
+        let [start, spent] = self.current(*words, now);
+        let after = spent.saturating_add(cost);
+        *words = [start, after.min(self.count).max(spent)];
+        after <= self.count
+    }
+
+    /// Gives back a charge in its own window, if nothing is booked after it.
+    pub(crate) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
+        let [start, spent] = self.current(*words, now);
+        if then >= start && spent <= self.count {
+            *words = [start, spent.saturating_sub(back)];
+        }
+    }
+
+    pub(crate) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
+        if cost > self.count {
+            return Earliest::Never;
+        }
+        let [start, spent] = self.current(words, now);
+        let wanted = (now + from - start) / self.period;
+        let (last, fill) = self.last_window(spent);
+        if wanted > last || wanted == last && fill + cost <= self.count {
+            return Earliest::At(from);
+        }
+        let window = if fill + cost <= self.count { last } else { last + 1 };
+        Earliest::At(from.max(self.until(start, window, now)))
+    }
+
+    /// Charges a cost that fits into the present window; `None` if it does not fit. In a window that has begun, this
+    /// needs no division.
+    #[inline]
+    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
+        let [start, spent] = words;
+        let has_begun = spent > 0 && now >= start && now - start < self.period;
+        let [start, spent] = if has_begun { words } else { self.current(words, now) };
+        let after = spent.saturating_add(cost);
+        let fresh_in = if after == 0 { 0 } else { self.until(start, 1, now) };
+        (after <= self.count)
+            .then_some(StepResult::Admit { words: [start, after], fresh_in: Some(fresh_in) })
+    }
+
+    pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
+        let [start, spent] = self.current(*words, now);
+        let window = (now + wait - start) / self.period;
+        // A cost that does not fit into the rest of a window goes to the next window as a whole. The rest stays unused.
+        let before = spent.max(window.saturating_mul(self.count));
+        *words = [start, before.saturating_add(cost).min(EXACT / 2)];
+    }
+
+    /// Whether a place `wait` ahead can be booked. The arithmetic has to stay exact. If `another` limit holds the
+    /// request back, the place must not skip the rest of an earlier window, which others may use.
+    pub(crate) fn books(
+        &self,
+        words: Words,
+        now: u64,
+        cost: u64,
+        wait: u64,
+        another: bool,
+    ) -> bool {
+        let [start, spent] = self.current(words, now);
+        let Earliest::At(earliest) = self.earliest(words, now, cost, 0) else { return false };
+        let window = |wait| (now + wait - start) / self.period;
+        let before = spent.max(window(wait).saturating_mul(self.count));
+        (!another || window(wait) == window(earliest)) && before.saturating_add(cost) <= EXACT / 2
+    }
+
+    /// Microseconds until the window of that place begins.
+    pub(crate) fn window_begins(&self, words: Words, now: u64, wait: u64) -> u64 {
+        let [start, _] = self.current(words, now);
+        self.until(start, (now + wait - start) / self.period, now)
+    }
+
+    /// Follows a clock that stepped back into the window that it shows.
+    pub(crate) fn follow(&self, words: &mut Words, now: u64) {
+        if now < words[0] {
+            *words = self.current(*words, now);
+        }
+    }
+
+    pub(crate) fn force(&self, words: &mut Words, now: u64, cost: u64) {
+        let [start, spent] = self.current(*words, now);
+        *words = [start, spent.saturating_add(cost).min(EXACT / 2)];
+    }
+
+    /// Gives back in the window in which it was spent, and only while no other request is booked after it.
+    pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+        let [start, spent] = self.current(*words, now);
+        let (own, _) = self.last_window(receipt[1]);
+        let (last, fill) = self.last_window(spent);
+        if self.begin(receipt[0], own) == self.begin(start, last) {
+            *words = [start, spent - back.min(fill)];
+        }
+    }
+
+    pub(crate) fn remaining(&self, words: Words, now: u64) -> u64 {
+        self.count.saturating_sub(self.current(words, now)[1])
+    }
+
+    pub(crate) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+        match self.current(words, now) {
+            [_, 0] => 0,
+            [start, spent] => self.until(start, self.last_window(spent).0 + 1, now),
+        }
+    }
+
+    /// How long until a window begins, counted from the one that began at `start`.
+    fn until(&self, start: u64, window: u64, now: u64) -> u64 {
+        bounded(self.begin(start, window).saturating_sub(now))
+    }
+
+    fn begin(&self, start: u64, window: u64) -> u64 {
+        start.saturating_add(window.saturating_mul(self.period))
+    }
+
+    /// The last window with anything spent in it, as an index counted from the current window, and the amount.
+    fn last_window(&self, spent: u64) -> (u64, u64) {
+        let last = spent.saturating_sub(1) / self.count;
+        (last, spent - last * self.count)
+    }
+
+    /// A clock that stepped back keeps what was spent, in the window that it stepped into.
+    fn current(&self, [start, spent]: Words, now: u64) -> Words {
+        let fresh = if self.from_first { now } else { now - now % self.period };
+        if spent == 0 || now < start {
+            return [fresh, spent];
+        }
+        let passed = (now - start) / self.period;
+        match spent.saturating_sub(passed.saturating_mul(self.count)) {
+            0 => [fresh, 0],
+            spent => [start + passed * self.period, spent],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALIGNED: FixedWindow = FixedWindow::new(5, 100, false);
+    const FROM_FIRST: FixedWindow = FixedWindow::new(5, 100, true);
+
+    fn spent(fixed: FixedWindow, now: u64, cost: u64) -> Words {
+        let mut words = [0; 2];
+        fixed.spend(&mut words, now, cost, 0);
+        words
+    }
+
+    #[test]
+    fn an_aligned_window_ends_at_a_multiple_of_the_period() {
+        let words = spent(ALIGNED, 1_099, 5);
+        assert_eq!(ALIGNED.earliest(words, 1_099, 1, 0), Earliest::At(1));
+        assert_eq!(ALIGNED.remaining(words, 1_100), 5);
+    }
+
+    #[test]
+    fn a_window_from_first_use_ends_a_period_after_it() {
+        let words = spent(FROM_FIRST, 1_099, 5);
+        assert_eq!(FROM_FIRST.earliest(words, 1_099, 1, 0), Earliest::At(100));
+        assert_eq!(FROM_FIRST.remaining(words, 1_198), 0);
+        assert_eq!(FROM_FIRST.remaining(words, 1_199), 5);
+        // The next begins with its own first use.
+        let mut words = words;
+        FROM_FIRST.spend(&mut words, 1_250, 5, 0);
+        assert_eq!(FROM_FIRST.earliest(words, 1_250, 1, 0), Earliest::At(100));
+    }
+
+    #[test]
+    fn a_cost_that_does_not_fit_goes_to_the_next_window_whole() {
+        let mut words = spent(ALIGNED, 1_000, 3);
+        assert_eq!(ALIGNED.earliest(words, 1_000, 4, 0), Earliest::At(100));
+        ALIGNED.spend(&mut words, 1_000, 4, 100);
+        assert_eq!(ALIGNED.remaining(words, 1_100), 1);
+        // No later request gets in before the booked one.
+        assert_eq!(ALIGNED.earliest(words, 1_050, 1, 0), Earliest::At(50));
+        assert_eq!(ALIGNED.earliest(words, 1_050, 2, 0), Earliest::At(150));
+    }
+
+    #[test]
+    fn what_was_charged_beyond_the_count_is_owed_to_the_windows_that_follow() {
+        let mut words = spent(ALIGNED, 1_000, 5);
+        ALIGNED.force(&mut words, 1_000, 7);
+        assert_eq!(ALIGNED.remaining(words, 1_100), 0);
+        assert_eq!(ALIGNED.remaining(words, 1_200), 3);
+        ALIGNED.force(&mut words, 1_000, u64::MAX);
+        assert!(ALIGNED.fresh_in(words, 1_000) < EXACT);
+    }
+}

@@ -1,0 +1,159 @@
+//! Sliding log: when each request came, so that no interval of one period ever holds more than
+//! `count`. Half-open: at exactly one period a place is free again.
+//!
+//! Stamps of a log with a resolution are rounded up to it, so the log never admits more than an exact one
+//! would. Rounding down, as most counters of sub-windows do, lets up to twice the limit pass around a
+//! border.
+
+mod log;
+#[cfg(test)]
+mod tests;
+
+pub use self::log::Log;
+use crate::earliest::Earliest;
+use crate::exact::{EXACT, bounded};
+
+/// The most entries that a log ever holds, 1 MiB of them. One that would need more is coarser than it was asked
+/// to be; see [`Limit::check_length`](crate::Limit::check_length).
+pub const MOST_ENTRIES: usize = 1 << 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SlidingLog {
+    pub(crate) count: u64,
+    pub(crate) period: u64,
+    /// Stamps are rounded up to a multiple of this and merged; 1 keeps each microsecond apart.
+    pub(crate) resolution: u64,
+}
+
+impl SlidingLog {
+    /// The most entries that a log of this shape ever holds without places booked ahead.
+    pub(crate) fn entries(&self) -> u64 {
+        // Stamps are whole microseconds, or multiples of the resolution, and those that are equal are one entry.
+        self.count.min(self.period / self.resolution + 2)
+    }
+
+    pub(crate) fn earliest(&self, log: Option<&Log>, now: u64, cost: u64, from: u64) -> Earliest {
+        if cost > self.count {
+            return Earliest::Never;
+        }
+        let Some(log) = log else { return Earliest::At(from) };
+        let back = self.back(log, now);
+        let mut excess = (log.total + cost).saturating_sub(self.count);
+        let mut when = now + from;
+        for entry in &log.entries {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(entry.cost);
+            when = when.max(entry.stamp.saturating_sub(back) + self.period);
+        }
+        Earliest::At(bounded(when - now))
+    }
+
+    /// How far the clock stepped back since the last write, in whole resolutions: stamps stay multiples
+    /// of it, so that they still merge. The rest is carried on to the next step.
+    fn back(&self, log: &Log, now: u64) -> u64 {
+        let back = log.seen.saturating_sub(now);
+        back - back % self.resolution
+    }
+
+    /// Drops what has left the window and follows a clock that stepped back: costs nothing where
+    /// there is nothing to drop, and each stamp is dropped once.
+    pub(crate) fn tidy(&self, log: &mut Log, now: u64) {
+        let back = self.back(log, now);
+        if back > 0 {
+            for entry in &mut log.entries {
+                entry.stamp = entry.stamp.saturating_sub(back);
+            }
+            log.seen -= back;
+        }
+        log.drop_oldest_while(|oldest, _| oldest.stamp + self.period <= now);
+    }
+
+    /// Writes the stamp, and returns it.
+    pub(crate) fn spend(&self, log: &mut Log, now: u64, cost: u64, wait: u64) -> u64 {
+        self.tidy(log, now);
+        let stamp = (now + wait).next_multiple_of(self.resolution);
+        // What costs nothing leaves nothing behind, or the log would have no bound.
+        if cost > 0 {
+            if log.entries.len() >= MOST_ENTRIES {
+                log.coarsen(MOST_ENTRIES);
+            }
+            log.insert(stamp, cost);
+        }
+        log.seen = log.seen.max(now);
+        stamp
+    }
+
+    /// Charges what has been spent already. What exceeds the count takes the places that become free next: all stamps
+    /// move on by a period for each whole count of it, and the rest is booked ahead.
+    pub(crate) fn force(&self, log: &mut Log, now: u64, cost: u64) {
+        self.tidy(log, now);
+        let fits = cost.min(self.count.saturating_sub(log.total));
+        self.spend(log, now, fits, 0);
+        let over = cost - fits;
+        let Some(newest) = log.newest().filter(|_| over > 0) else { return };
+        // Every stamp stays exact, and a period after it.
+        let most = ((EXACT - 1).saturating_sub(newest) / self.period).saturating_sub(3);
+        let periods = (over / self.count).min(most);
+        if periods > 0 {
+            for entry in &mut log.entries {
+                entry.stamp += periods * self.period;
+            }
+        }
+        let rest = over % self.count;
+        if let Earliest::At(wait) = self.earliest(Some(log), now, rest, 0) {
+            self.spend(log, now, rest, wait);
+        }
+    }
+
+    /// Writes down an attempt that was refused. Only the newest `count` can make a difference.
+    pub(crate) fn record(&self, log: &mut Log, now: u64, cost: u64) {
+        if cost == 0 {
+            // It writes nothing down, so nothing has to make room for it.
+            return;
+        }
+        let cost = cost.min(self.count);
+        let stamp = now.next_multiple_of(self.resolution);
+        self.tidy(log, now);
+        // First make room, then write: the log is no longer than it was made for.
+        log.drop_oldest_while(|oldest, total| {
+            oldest.stamp <= stamp && total - oldest.cost + cost >= self.count
+        });
+        let booked_later = log.entries.front().is_some_and(|oldest| oldest.stamp > stamp);
+        if !(booked_later && log.total >= self.count) {
+            self.spend(log, now, cost, 0);
+        }
+    }
+
+    pub(crate) fn give(&self, log: &mut Log, stamp: u64, now: u64, back: u64) {
+        self.tidy(log, now);
+        let Ok(at) = log.entries.binary_search_by_key(&stamp, |entry| entry.stamp) else { return };
+        let entry = &mut log.entries[at];
+        let given = entry.cost.min(back);
+        entry.cost -= given;
+        log.total -= given;
+        if entry.cost == 0 {
+            log.entries.remove(at);
+        }
+    }
+
+    pub(crate) fn remaining(&self, log: Option<&Log>, now: u64) -> u64 {
+        let Some(log) = log else { return self.count };
+        let gone: u64 = log
+            .entries
+            .iter()
+            .take_while(|entry| entry.stamp + self.period <= now)
+            .map(|entry| entry.cost)
+            .sum();
+        self.count.saturating_sub(log.total - gone)
+    }
+
+    pub(crate) fn fresh_in(&self, log: Option<&Log>, now: u64) -> u64 {
+        let Some((log, newest)) = log.and_then(|log| Some((log, log.entries.back()?))) else {
+            return 0;
+        };
+        let back = self.back(log, now);
+        bounded((newest.stamp.saturating_sub(back) + self.period).saturating_sub(now))
+    }
+}

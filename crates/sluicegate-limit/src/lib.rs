@@ -1,0 +1,101 @@
+//! The arithmetic of rate limits: how much may be spent in how much time, by which algorithm.
+//!
+//! A [`Limit`] is a plain value. It takes the [`State`] of a key, the time and a cost, and gives the next state and a
+//! [`Decision`]. It reads no clock, keeps no counts and never fails; every intermediate is an exact integer. The crate
+//! needs `alloc`, but neither `std` nor any other crate.
+//!
+//! Services use `sluicegate`, which adds keys, rules, stores and middleware, and re-exports what is here. This crate
+//! alone is for programs that hold the states themselves: firmware, WebAssembly, or a server with a store of its own.
+//!
+//! ```
+//! use sluicegate_limit::Limit;
+//!
+//! const API: Limit = Limit::per_second(3);
+//!
+//! let mut state = API.fresh();
+//! // Microseconds, by any clock that goes forward.
+//! let now = 1_700_000_000_000_000;
+//!
+//! assert!(API.take(&mut state, now, 3).is_admitted());
+//! let refused = API.take(&mut state, now, 1);
+//! assert_eq!(refused.retry_after().unwrap().as_micros(), 333_334);
+//! assert!(API.take(&mut state, now + 333_334, 1).is_admitted());
+//! ```
+//!
+//! [`decide`] decides over several limits, all or none. [`Limit`] lists the algorithms and the text form.
+//!
+//! ```
+//! use std::time::Duration;
+//! use sluicegate_limit::Limit;
+//!
+//! let token_bucket = Limit::per_minute(100).burst(20);
+//! let leaky_bucket = Limit::leaky_bucket(10, Duration::from_secs(1)).queue(5);
+//! let sliding_log = Limit::sliding_log(5, Duration::from_secs(900));
+//! assert_eq!("100/minute burst 20".parse(), Ok(token_bucket));
+//! # let _ = (leaky_bucket, sliding_log);
+//! ```
+
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub(crate) mod algorithm;
+mod ban;
+mod by;
+mod carry;
+mod check;
+mod constructors;
+mod decide;
+mod decision;
+mod definition;
+mod earliest;
+mod error;
+mod exact;
+mod follow;
+mod full_store;
+mod identity;
+mod inline_vec;
+#[doc(hidden)]
+pub mod internal;
+mod keys;
+mod list;
+mod name;
+mod options;
+mod outcome;
+mod over;
+mod part;
+mod recovery;
+#[doc(hidden)]
+pub mod remote;
+mod schedule;
+mod settle;
+mod shadow;
+mod share;
+mod spend;
+mod state;
+mod status;
+mod step;
+mod storage;
+mod take;
+mod text;
+mod verdict;
+mod when_full;
+mod words;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use self::decide::{Attempt, decide, preview};
+pub use self::decision::Decision;
+pub use self::definition::{Limit, LimitName};
+pub use self::error::LimitError;
+pub use self::keys::Keys;
+pub use self::list::{Limits, MAX_LIMITS};
+pub use self::outcome::Outcome;
+pub use self::part::Part;
+pub use self::state::{Receipt, State};
+pub use self::status::LimitStatus;
+pub use self::verdict::Verdict;
+pub use self::when_full::WhenFull;
