@@ -13,7 +13,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use sluicegate::adapter::Peer;
-use sluicegate::{Decision, Ip, Limit, RateLimitLayer};
+use sluicegate::response::LazyDecision;
+use sluicegate::{Ip, Limit, RateLimitLayer};
 use tower::ServiceBuilder;
 
 #[tokio::main]
@@ -51,6 +52,7 @@ async fn main() -> std::io::Result<()> {
 }
 
 async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let left = request.extensions().get().and_then(Decision::remaining).unwrap_or_default();
+    let left = request.extensions().get().map(LazyDecision::decision);
+    let left = left.and_then(|decision| decision.remaining()).unwrap_or_default();
     Ok(Response::new(Full::from(format!("Hello! You have {left} left.\n"))))
 }

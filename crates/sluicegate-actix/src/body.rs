@@ -3,25 +3,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_web::body::{BodySize, MessageBody};
-use actix_web::http::header::HeaderMap;
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
-use sluicegate_core::adapter::{AsEnforcer, Unsettled};
-use sluicegate_core::condition::InFlightGuard;
-
-/// What a request holds until its response has been sent. It is released on drop.
-pub(crate) trait Held {
-    /// A part of the body has passed.
-    fn passed(&mut self) {}
-}
-
-impl Held for InFlightGuard {}
-
-impl<E: AsEnforcer> Held for Unsettled<E, HeaderMap> {
-    fn passed(&mut self) {
-        Self::passed(self);
-    }
-}
+use sluicegate_core::adapter::BodyGuard;
 
 pin_project! {
     /// The body of a response that has passed the middleware: that of the service inside, as it is.
@@ -33,7 +17,7 @@ pin_project! {
         // Dropped first, because it may report its cost.
         #[pin]
         inner: B,
-        held: Option<Box<dyn Held>>,
+        guard: Option<Box<dyn BodyGuard>>,
     }
 }
 
@@ -41,17 +25,17 @@ impl<B> Body<B> {
     /// The body `inner`, as it is.
     #[inline]
     pub const fn new(inner: B) -> Self {
-        Self { inner, held: None }
+        Self { inner, guard: None }
     }
 
-    /// `inner`, and what is held until it has ended.
-    pub(crate) fn holding(inner: B, held: Option<Box<dyn Held>>) -> Self {
-        Self { inner, held }
+    /// `inner`, and what is kept until it has ended.
+    pub(crate) fn guarded(inner: B, guard: Option<Box<dyn BodyGuard>>) -> Self {
+        Self { inner, guard }
     }
 
     /// Whether something is held until this has ended.
     pub const fn is_holding(&self) -> bool {
-        self.held.is_some()
+        self.guard.is_some()
     }
 
     /// The body of the service inside.
@@ -79,20 +63,20 @@ impl<B: MessageBody> MessageBody for Body<B> {
     ) -> Poll<Option<Result<Bytes, B::Error>>> {
         let mut this = self.project();
         let chunk = ready!(this.inner.as_mut().poll_next(cx));
-        if let Some(held) = this.held {
-            held.passed();
+        if let Some(guard) = this.guard {
+            guard.passed();
             let is_more = matches!(chunk, Some(Ok(_)))
                 && !matches!(this.inner.size(), BodySize::None | BodySize::Sized(0));
             if !is_more {
-                *this.held = None;
+                *this.guard = None;
             }
         }
         Poll::Ready(chunk)
     }
 
     fn try_into_bytes(self) -> Result<Bytes, Self> {
-        let Self { inner, held } = self;
-        inner.try_into_bytes().map_err(|inner| Self { inner, held })
+        let Self { inner, guard } = self;
+        inner.try_into_bytes().map_err(|inner| Self { inner, guard })
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, ResponseError};
 use sluicegate_core::Decision;
+use sluicegate_core::response::LazyDecision;
 
 /// The decision about the request being handled, as an extractor.
 ///
@@ -38,7 +39,8 @@ impl FromRequest for CurrentDecision {
     type Future = Ready<Result<Self, NotLimited>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(request.extensions().get().cloned().map(Self).ok_or(NotLimited))
+        let decision = request.extensions().get().map(LazyDecision::decision);
+        ready(decision.map(Self).ok_or(NotLimited))
     }
 }
 

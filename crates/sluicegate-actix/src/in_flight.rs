@@ -125,7 +125,7 @@ where
         let guard = this.guard.take().filter(|_| *this.hold == Hold::End);
         Poll::Ready(response.map(|response| {
             response
-                .map_body(|_, body| Body::holding(body, guard.map(|guard| Box::new(guard) as _)))
+                .map_body(|_, body| Body::guarded(body, guard.map(|guard| Box::new(guard) as _)))
         }))
     }
 }

@@ -94,12 +94,10 @@
 mod body;
 mod boxed;
 mod extract;
-mod future;
 mod headers;
 mod in_flight;
 mod limited;
 mod llm;
-mod middleware;
 mod pattern;
 mod rate_limit;
 mod reply;
@@ -116,7 +114,7 @@ pub use sluicegate_core::{
 };
 
 pub use self::extract::{CurrentDecision, NotLimited};
-pub use self::middleware::RateLimit;
+pub use self::rate_limit::middleware::RateLimit;
 
 /// The API for adapters to frameworks, and for stores.
 pub mod adapter {
@@ -138,12 +136,12 @@ pub mod response {
 /// Services and futures that the middleware makes.
 pub mod service {
     pub use crate::boxed::BoxRule;
-    pub use crate::future::ResponseFuture;
     pub use crate::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
     pub use crate::llm::{
         EstimateMiddleware, EstimateService, UsageFuture, UsageMiddleware, UsageService,
     };
-    pub use crate::rate_limit::RateLimitService;
+    pub use crate::rate_limit::future::ResponseFuture;
+    pub use crate::rate_limit::service::RateLimitService;
 
     /// A [`RateLimit`](crate::RateLimit) whose type does not depend on its rule and store.
     ///

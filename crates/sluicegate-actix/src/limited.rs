@@ -1,6 +1,5 @@
 //! What requests under way need of their middleware, and what is done with responses.
 
-use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,21 +8,17 @@ use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::HeaderValue;
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{self, AsEnforcer, Enforcer, Refusal, Rest, Unsettled};
+use sluicegate_core::adapter::{self, AsEnforcer, BodyGuard, Enforcer, Refusal};
 use sluicegate_core::store::Store;
 
 use crate::body::Body;
 use crate::headers::{ActixExtensions, ActixHead};
-use crate::reply::{ActixReply, ErrorReply, find_line};
+use crate::reply::{ActixReply, ErrorReply};
 use crate::respond::{Respond, status};
 use crate::shared::Tally;
-use crate::sleep::TokioTimer;
 
 /// What a request has paid at a middleware.
 pub(crate) type Paid<I, S> = adapter::Paid<Rc<Inside<I, S>>>;
-
-/// A request that waits for a middleware's store, or for its turn.
-pub(crate) type Pending<I, S> = adapter::Pending<Rc<Inside<I, S>>, TokioTimer>;
 
 /// All that does not depend on the rule.
 #[derive(Clone)]
@@ -75,9 +70,8 @@ pub(crate) fn close<I: 'static, S: Store + 'static, B>(
 ) -> Result<ServiceResponse<Body<B>>, Error> {
     let mut response = response.inspect_err(|error| {
         // actix-web makes the body of an error by itself, and where is not to be seen from here.
-        let reply = ErrorReply(error);
-        paid.close(&reply);
-        paid.end(Some(&reply));
+        paid.close(&ErrorReply(error));
+        drop(paid.take_rest());
     })?;
     if paid.close(&ActixReply(&response)) {
         if let Some(inside) = paid.enforcer() {
@@ -85,14 +79,8 @@ pub(crate) fn close<I: 'static, S: Store + 'static, B>(
             enforcer.write_served(paid, &mut ActixHead::of(response.response_mut(), policies));
         }
     }
-    if paid.rest() == Rest::Nothing {
-        return Ok(response.map_body(|_, body| Body::new(body)));
-    }
-    let paid = mem::replace(paid, Paid::nothing());
-    let reply = ActixReply(&response);
-    let headers = || response.headers().clone();
-    let held = Box::new(Unsettled::new(paid, &reply, || reply.left(), headers, find_line));
-    Ok(response.map_body(|_, body| Body::holding(body, Some(held))))
+    let guard = paid.take_rest().map(|rest| Box::new(rest) as Box<dyn BodyGuard>);
+    Ok(response.map_body(|_, body| Body::guarded(body, guard)))
 }
 
 impl<I, S: Store> AsEnforcer for Inside<I, S> {

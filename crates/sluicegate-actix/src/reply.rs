@@ -2,7 +2,7 @@ use actix_web::dev::ServiceResponse;
 use actix_web::http::header::HeaderMap;
 use actix_web::{Error, HttpMessage};
 use sluicegate_core::Cost;
-use sluicegate_core::adapter::{Refused, Reply};
+use sluicegate_core::adapter::{HeaderLines, Refused, Reply, ReplyHead, ReplyRecord};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::cost::llm::TokenUsage;
 
@@ -12,7 +12,7 @@ pub(crate) struct ActixReply<'a, B>(pub(crate) &'a ServiceResponse<B>);
 impl<B> ActixReply<'_, B> {
     /// From the response's extensions, else from the request's, which extractors and middleware reach
     /// more easily.
-    pub(crate) fn left<T: Clone + 'static>(&self) -> Option<T> {
+    fn left<T: Clone + 'static>(&self) -> Option<T> {
         let in_response = self.0.response().extensions().get().cloned();
         in_response.or_else(|| self.0.request().extensions().get().cloned())
     }
@@ -63,6 +63,27 @@ impl Reply for ErrorReply<'_> {
 
     fn is_refusal(&self) -> bool {
         false
+    }
+}
+
+impl<B> ReplyHead for ActixReply<'_, B> {
+    fn record(&self) -> ReplyRecord {
+        ReplyRecord::new(self, self.left(), ActixLines(self.0.headers().clone()))
+    }
+}
+
+impl ReplyHead for ErrorReply<'_> {
+    fn record(&self) -> ReplyRecord {
+        ReplyRecord::new(self, None, ActixLines(HeaderMap::new()))
+    }
+}
+
+/// Header fields of a response.
+struct ActixLines(HeaderMap);
+
+impl HeaderLines for ActixLines {
+    fn first_line(&self, name: &str) -> Option<&[u8]> {
+        find_line(&self.0, name)
     }
 }
 

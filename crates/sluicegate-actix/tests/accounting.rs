@@ -10,7 +10,8 @@ use actix_web::error::{ErrorNotFound, ErrorUnauthorized};
 use actix_web::test;
 use actix_web::{App, HttpMessage, HttpRequest, HttpResponse, web};
 use common::{app, get, handler, secs, send, statuses, store};
-use sluicegate_actix::{Cost, Decision, Header, Limit, RateLimit};
+use sluicegate_actix::response::LazyDecision;
+use sluicegate_actix::{Cost, Header, Limit, RateLimit};
 use tokio_test::{assert_pending, task};
 
 const CLIENT: Header = Header("x-client");
@@ -105,7 +106,10 @@ async fn a_charge_is_settled_to_what_the_handler_says_it_cost() {
     clock.advance(secs(60));
     // 51 were spent on this window's account.
     let served = send(&app, "/response/10", "alice").await;
-    assert_eq!(served.response().extensions().get::<Decision>().unwrap().remaining(), Some(39));
+    assert_eq!(
+        served.response().extensions().get::<LazyDecision>().unwrap().decision().remaining(),
+        Some(39)
+    );
 }
 
 #[actix_web::test]

@@ -10,8 +10,7 @@ use sluicegate_actix::key::{Const, Optional};
 use sluicegate_actix::limit::Limits;
 use sluicegate_actix::store::OnStoreError;
 use sluicegate_actix::{
-    CurrentDecision, Decision, Fields, First, Header, Ip, Limit, Memory, RateLimit, Rejection,
-    Route,
+    CurrentDecision, Fields, First, Header, Ip, Limit, Memory, RateLimit, Rejection, Route,
 };
 
 const CLIENT: Header = Header("x-client");
@@ -171,7 +170,15 @@ async fn degraded_requests_are_served_less() {
     assert_eq!(body(send(&app, "/", "alice").await).await, "all");
     let degraded = send(&app, "/", "alice").await;
     assert_eq!(degraded.status(), 200);
-    assert!(!degraded.response().extensions().get::<Decision>().unwrap().is_admitted());
+    assert!(
+        !degraded
+            .response()
+            .extensions()
+            .get::<sluicegate_actix::response::LazyDecision>()
+            .unwrap()
+            .decision()
+            .is_admitted()
+    );
     assert_eq!(body(degraded).await, "less");
     assert_eq!(counts.counts().degraded, 1);
 }

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::request::Parts;
 use sluicegate::Decision;
+use sluicegate::response::LazyDecision;
 
 /// The decision about the request being handled, as an extractor.
 ///
@@ -38,7 +39,7 @@ impl<T: Sync> FromRequestParts<T> for CurrentDecision {
     type Rejection = NotLimited;
 
     async fn from_request_parts(parts: &mut Parts, _: &T) -> Result<Self, NotLimited> {
-        parts.extensions.get().cloned().map(Self).ok_or(NotLimited)
+        current(parts).ok_or(NotLimited)
     }
 }
 
@@ -46,8 +47,12 @@ impl<T: Sync> OptionalFromRequestParts<T> for CurrentDecision {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &T) -> Result<Option<Self>, Infallible> {
-        Ok(parts.extensions.get().cloned().map(Self))
+        Ok(current(parts))
     }
+}
+
+fn current(parts: &Parts) -> Option<CurrentDecision> {
+    parts.extensions.get().map(LazyDecision::decision).map(CurrentDecision)
 }
 
 /// A handler asked for the decision about a request that no layer has decided about: there is none on

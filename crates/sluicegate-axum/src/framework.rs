@@ -3,9 +3,13 @@ use std::net::IpAddr;
 use axum::BoxError;
 use axum::body::{Bytes, HttpBody};
 use axum::extract::OriginalUri;
-use http::{Extensions, Uri};
-use sluicegate::adapter::{Framework, FrameworkBody, MatchedRoute, Peer};
-use sluicegate::response::Body;
+use axum::response::IntoResponse;
+use http::{Extensions, Request, Response, Uri};
+use sluicegate::adapter::{
+    Framework, FrameworkAnswer, FrameworkBody, HttpView, MatchedRoute, Peer,
+};
+use sluicegate::key::{Key, KeyBuf, Missing};
+use sluicegate::response::{Body, Problem};
 
 /// Where axum keeps the peer's address, the route's pattern and the URI that the client sent.
 ///
@@ -18,6 +22,8 @@ use sluicegate::response::Body;
 pub struct Axum;
 
 impl Framework for Axum {
+    type Respond = Problem;
+
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get().map(|Peer(peer)| *peer).or_else(|| connect_info(extensions))
     }
@@ -56,6 +62,47 @@ where
     fn inner(body: B) -> axum::body::Body {
         axum::body::Body::new(body)
     }
+}
+
+/// Closures for refusals may return anything that axum can respond with.
+impl<T: IntoResponse> FrameworkAnswer<T, axum::body::Body> for Axum {
+    fn answer(answer: T) -> Response<Body<axum::body::Body>> {
+        answer.into_response().map(Body::new)
+    }
+}
+
+/// The key that `key` reads from `request`: the same key that a rule by it uses.
+///
+/// With it, code can [block](crate::store::Blocks::block_key) a client of a layer. The request is one that the client
+/// has sent, or one made up with what the key reads.
+///
+/// ```
+/// use std::time::Duration;
+/// use axum::extract::Request;
+/// use sluicegate_axum::adapter::{Peer, key_of};
+/// use sluicegate_axum::store::Blocks;
+/// use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer};
+///
+/// let store = Blocks::new(Memory::new());
+/// let layer = RateLimitLayer::new(Limit::per_minute(60).by(Ip::peer())).store(store.clone());
+///
+/// // Somewhere else: no request from this address passes the layer for an hour.
+/// let mut request = Request::new(axum::body::Body::empty());
+/// request.extensions_mut().insert(Peer("203.0.113.7".parse()?));
+/// let key = key_of(&Ip::peer(), &request)?;
+/// store.block_key(key, Duration::from_secs(3_600)).now()?;
+/// # let _ = layer;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Returns what the request lacks.
+pub fn key_of<B, K>(key: &K, request: &Request<B>) -> Result<KeyBuf, Missing>
+where
+    K: for<'a> Key<HttpView<'a, B, Axum>>,
+{
+    KeyBuf::from_view(key, &HttpView::new(request))
 }
 
 #[cfg(feature = "tokio")]

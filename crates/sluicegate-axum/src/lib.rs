@@ -49,14 +49,13 @@
 
 mod extract;
 mod framework;
-mod key_of;
 mod layer;
-mod respond;
 
 #[doc(inline)]
 pub use sluicegate::{
     Claim, Cost, Decision, Fields, First, Global, Header, Ip, Limit, Limiter, ManualClock, Memory,
-    Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, rule, store, when,
+    Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, response, rule, store,
+    when,
 };
 
 pub use self::extract::{CurrentDecision, NotLimited};
@@ -67,16 +66,7 @@ pub mod adapter {
     #[doc(inline)]
     pub use sluicegate::adapter::*;
 
-    pub use crate::framework::Axum;
-    pub use crate::key_of::key_of;
-}
-
-/// Responses: what is sent instead of, or around, the response of a route.
-pub mod response {
-    #[doc(inline)]
-    pub use sluicegate::response::*;
-
-    pub use crate::respond::{IntoResponseFn, TooManyIntoResponseFn};
+    pub use crate::framework::{Axum, key_of};
 }
 
 /// Services and futures that the layers make.

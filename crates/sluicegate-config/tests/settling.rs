@@ -7,8 +7,9 @@ use http_body_util::BodyExt;
 use sluicegate::adapter::{Hold, HttpView, Peer, Plain};
 use sluicegate::cost::reply_header;
 use sluicegate::response::Dialect;
+use sluicegate::response::LazyDecision;
 use sluicegate::rule::Rule;
-use sluicegate::{Cost, Decision, Ip, Limit, ManualClock, Memory, RateLimitLayer};
+use sluicegate::{Cost, Ip, Limit, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Live, Policies, read_toml};
 use sluicegate_core::Rejection;
 use tower::{Layer, ServiceExt, service_fn};
@@ -40,7 +41,9 @@ async fn left_by(
         let mut request = Request::new(());
         request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
         let served = layer.layer(handler).oneshot(request).await.expect("a response");
-        left.push(served.extensions().get::<Decision>().and_then(Decision::remaining));
+        left.push(
+            served.extensions().get::<LazyDecision>().and_then(|lazy| lazy.decision().remaining()),
+        );
         kept.push(served);
     }
     left
@@ -191,7 +194,9 @@ async fn tokens_are_reserved_by_an_estimate_and_settled_by_what_was_used() {
             request.extensions_mut().insert(EstimatedTokens::new(3, output));
         }
         let response = service.clone().oneshot(request).await.unwrap();
-        left.push(response.extensions().get::<Decision>().unwrap().remaining().unwrap());
+        left.push(
+            response.extensions().get::<LazyDecision>().unwrap().decision().remaining().unwrap(),
+        );
     }
     // Each is charged 25 in the end.
     assert_eq!(left, [1_000 - 100, 1_000 - 25 - 500, 1_000 - 50 - 7]);

@@ -3,18 +3,17 @@
 //! Services do not need this module. It follows semantic versioning like the others, but changes of it are
 //! expected more often.
 
-#[doc(hidden)]
-pub use crate::__settings as settings;
-pub use crate::admission::adapter::Refused;
-pub use crate::admission::admit::{Admission, Undecided};
-pub use crate::admission::enforcer::{Enforcer, LeaveDecision, client_error, must_keep};
+pub use crate::admission::admit::Admission;
+pub use crate::admission::enforcer::{
+    AsEnforcer, Enforcer, Hold, LeaveDecision, client_error, must_keep,
+};
 pub use crate::admission::gate::{Gate, QueuePermit, Treatment};
 pub use crate::admission::known::Known;
-pub use crate::admission::paid::{AsEnforcer, Paid, Served};
+pub use crate::admission::paid::{BodyGuard, HeaderLines, Paid, ReplyHead, ReplyRecord};
 pub use crate::admission::pending::Pending;
 pub use crate::admission::refusal::Refusal;
-pub use crate::admission::respond::{Extensions, ResponseHead};
-pub use crate::admission::unsettled::{FindLine, Unsettled};
+pub use crate::admission::respond::{Extensions, Refused, ResponseHead};
+pub use crate::admission::unserved::{listen_unserved, note_unserved};
 pub use crate::clock::sleep::{Sleep, Timer};
 pub use crate::condition::{Index, Target};
 pub use crate::cost::account::Reply;
@@ -32,10 +31,6 @@ pub use crate::observe::observer::Observer;
 pub use crate::store::charge::{Charge, Debit};
 pub use crate::store::members::WaterLevel;
 pub use crate::store::set_spent::SetSpent;
-pub use crate::store::ticket::Settle;
-pub use crate::store::ticket::hold::Hold;
-pub use crate::store::ticket::rest::Rest;
-pub use crate::store::ticket::unserved::{listen_unserved, note_unserved};
 pub use crate::store::{Answer, AtOnce};
 #[doc(inline)]
 pub use sluicegate_limit::{Attempt, Keys, Outcome, Receipt, State, decide, preview, remote};

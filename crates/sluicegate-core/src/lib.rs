@@ -4,7 +4,7 @@
 //! the [`Charge`](adapter::Charge). A [`Store`](store::Store) answers the charge by running the one step of each
 //! [`Limit`]. The [`Gate`](adapter::Gate) says what happens to a request that exceeds a limit. An adapter asks for all of
 //! this at once, with [`Enforcer::admit`](adapter::Enforcer::admit). When the response is known, the
-//! [`Ticket`](store::Ticket) is settled.
+//! [`Paid`](adapter::Paid) request is settled.
 //!
 //! Services use this crate through `sluicegate`, which re-exports it; adapters and stores are written
 //! against it.

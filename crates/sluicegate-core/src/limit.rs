@@ -22,8 +22,8 @@ pub use sluicegate_limit::{
 };
 
 pub(crate) use sluicegate_limit::internal::{
-    AdmittedOutcome, CountedIn, MOST_ENTRIES, NamePiece, PlainOutcome, PlainPart, StepResult,
-    TokenBucket, Words, bounded, would_admit,
+    CountedIn, MOST_ENTRIES, NamePiece, PlainOutcome, PlainPart, StepResult, TokenBucket, Words,
+    bounded, would_admit,
 };
 pub(crate) use sluicegate_limit::{Attempt, Keys, Outcome, Receipt, State, decide, preview};
 

@@ -26,12 +26,6 @@ impl Decision {
         Self { verdict, statuses }
     }
 
-    /// The decision about one limit.
-    #[inline(always)]
-    pub(super) fn about_one(verdict: Verdict, status: LimitStatus) -> Self {
-        Self { verdict, statuses: InlineVec::one(status) }
-    }
-
     /// The verdict.
     pub fn verdict(&self) -> Verdict {
         self.verdict

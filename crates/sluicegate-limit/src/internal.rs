@@ -8,6 +8,6 @@ pub use crate::decide::would_admit;
 pub use crate::earliest::{Earliest, StepResult};
 pub use crate::exact::bounded;
 pub use crate::inline_vec::{InlineVec, Iter};
-pub use crate::outcome::{AdmittedOutcome, CountedIn, PlainOutcome};
+pub use crate::outcome::{CountedIn, PlainOutcome};
 pub use crate::text::NamePiece;
 pub use crate::words::Words;

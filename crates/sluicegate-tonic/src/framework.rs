@@ -1,8 +1,10 @@
 use std::net::IpAddr;
 
-use http::Extensions;
-use sluicegate::adapter::{Framework, FrameworkBody, MatchedRoute, Peer};
+use http::{Extensions, Response};
+use sluicegate::adapter::{Framework, FrameworkAnswer, FrameworkBody, MatchedRoute, Peer};
 use sluicegate::response::Body;
+
+use crate::respond::Grpc;
 
 /// Where tonic keeps the peer's address.
 ///
@@ -11,6 +13,8 @@ use sluicegate::response::Body;
 pub struct Tonic;
 
 impl Framework for Tonic {
+    type Respond = Grpc;
+
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get().map(|Peer(peer)| *peer).or_else(|| connect_info(extensions))
     }
@@ -32,6 +36,12 @@ impl<B> FrameworkBody<B> for Tonic {
     #[inline]
     fn body(body: Body<B>) -> Body<B> {
         body
+    }
+}
+
+impl<T: Into<Body<ResBody>>, ResBody> FrameworkAnswer<Response<T>, ResBody> for Tonic {
+    fn answer(answer: Response<T>) -> Response<Body<ResBody>> {
+        answer.map(Into::into)
     }
 }
 

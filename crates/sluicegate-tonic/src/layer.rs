@@ -1,6 +1,5 @@
 use sluicegate::Memory;
-use sluicegate::adapter::LayerSettings;
-use sluicegate::rule::KnownLimits;
+use sluicegate::service::RateLimitLayerFor;
 
 use crate::framework::Tonic;
 use crate::respond::Grpc;
@@ -18,21 +17,4 @@ use crate::respond::Grpc;
 /// ```
 ///
 /// Clones share one store with each other and with all services that they wrap.
-#[must_use]
-#[derive(Clone)]
-pub struct RateLimitLayer<R, S = Memory, P = Grpc>(LayerSettings<R, S, P>);
-
-impl<R: KnownLimits> RateLimitLayer<R> {
-    /// Limits requests by `rule`, counted in the memory of this process.
-    ///
-    /// # Panics
-    ///
-    /// When a limit is a log that is [too long](crate::Limit::check_length).
-    #[track_caller]
-    pub fn new(rule: R) -> Self {
-        Self(LayerSettings::new(rule, Grpc::new()))
-    }
-}
-
-sluicegate::adapter::layer!("sluicegate_tonic", Tonic);
-sluicegate::adapter::respond_with!("sluicegate_tonic");
+pub type RateLimitLayer<R, S = Memory, P = Grpc> = RateLimitLayerFor<R, S, P, Tonic>;

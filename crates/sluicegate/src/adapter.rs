@@ -9,14 +9,14 @@ pub use sluicegate_core::adapter::*;
 use http::Request;
 use sluicegate_core::key::{Key, KeyBuf, Missing};
 
-#[doc(hidden)]
-pub use crate::{__layer as layer, __respond_with as respond_with};
-#[doc(hidden)]
-pub use tower_layer::Layer;
-
-pub use crate::layer::LayerSettings;
+pub use crate::headers::{HttpExtensions, HttpHead};
+pub use crate::http_limit::HttpLimit;
+pub use crate::reply::HttpReply;
+pub use crate::sleep::TokioTimer;
 pub use crate::upgrade::Upgrade;
-pub use crate::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};
+pub use crate::view::{
+    Framework, FrameworkAnswer, FrameworkBody, HttpView, MatchedRoute, Peer, Plain,
+};
 
 /// The key that `key` reads from `request`: the same key that a rule by it uses.
 ///

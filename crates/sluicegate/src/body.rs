@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use crate::held::Held;
+use crate::http_limit::{Guard, HttpLines};
 
 pin_project! {
     /// The body of a response that has passed a layer: that of the inner service, or one that the layer made for a
@@ -42,7 +42,7 @@ pin_project! {
     enum Kind<B> {
         Inner { #[pin] body: B },
         // The body is dropped first, because it may report its cost.
-        Holding { #[pin] body: B, held: Option<Box<dyn Held>> },
+        Holding { #[pin] body: B, guard: Option<Guard> },
         Own { bytes: Bytes },
     }
 }
@@ -59,18 +59,19 @@ impl<B> Body<B> {
         Self { kind: Kind::Own { bytes: bytes.into() } }
     }
 
-    /// `body`, and what is held until it has ended.
+    /// `body`, and what is kept until it has ended: see
+    /// [`HttpLimit::close`](crate::adapter::HttpLimit::close).
     #[inline]
-    pub(crate) fn holding(body: B, held: Option<Box<dyn Held>>) -> Self {
-        match held {
+    pub fn guarded(body: B, guard: Option<Guard>) -> Self {
+        match guard {
             None => Self::new(body),
-            held => Self { kind: Kind::Holding { body, held } },
+            guard => Self { kind: Kind::Holding { body, guard } },
         }
     }
 
     /// Whether something is held until this has ended.
     pub const fn is_holding(&self) -> bool {
-        matches!(&self.kind, Kind::Holding { held: Some(_), .. })
+        matches!(&self.kind, Kind::Holding { guard: Some(_), .. })
     }
 
     /// The body of the service inside; `None` where the layer made the response.
@@ -117,22 +118,24 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().kind.project() {
             KindProj::Inner { body } => body.poll_frame(cx),
-            KindProj::Holding { mut body, held } => {
+            KindProj::Holding { mut body, guard } => {
                 let frame = ready!(body.as_mut().poll_frame(cx));
                 let has_ended = match &frame {
                     None | Some(Err(_)) => true,
                     Some(Ok(frame)) => {
-                        if let Some(held) = held {
+                        if let Some(guard) = guard {
                             match frame.trailers_ref() {
-                                Some(trailers) => held.saw_trailers(trailers),
-                                None => held.passed(),
+                                Some(trailers) => {
+                                    guard.saw_trailers(&|| Box::new(HttpLines(trailers.clone())))
+                                }
+                                None => guard.passed(),
                             }
                         }
                         frame.is_trailers() || body.is_end_stream()
                     }
                 };
                 if has_ended {
-                    *held = None;
+                    *guard = None;
                 }
                 Poll::Ready(frame)
             }

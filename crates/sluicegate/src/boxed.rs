@@ -11,7 +11,7 @@ use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::BoxStore;
 
 use crate::body::Body;
-use crate::layer::RateLimitLayer;
+use crate::rate_limit::layer::RateLimitLayer;
 use crate::respond::Respond;
 use crate::view::{Framework, HttpView, Plain};
 
@@ -19,7 +19,7 @@ use crate::view::{Framework, HttpView, Plain};
 /// its rule, store and responder are.
 ///
 /// Such a layer can be stored in a struct, returned from a function and chosen at run time.
-/// [`boxed`](RateLimitLayer::boxed) makes one.
+/// [`boxed`](crate::service::RateLimitLayerFor::boxed) makes one.
 pub type BoxRateLimitLayer<B, ResBody> =
     RateLimitLayer<BoxRule<B>, BoxStore, BoxRespond<B, ResBody>>;
 

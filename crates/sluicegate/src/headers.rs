@@ -3,7 +3,8 @@ use http::{Extensions, Response};
 use sluicegate_core::adapter::{self, Field, Headers, ResponseHead, Value};
 
 /// Extensions of the `http` crate.
-pub(crate) struct HttpExtensions<'a>(pub(crate) &'a mut Extensions);
+#[derive(Debug)]
+pub struct HttpExtensions<'a>(pub &'a mut Extensions);
 
 impl adapter::Extensions for HttpExtensions<'_> {
     fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
@@ -12,14 +13,16 @@ impl adapter::Extensions for HttpExtensions<'_> {
 }
 
 /// The head of a response of the `http` crate.
-pub(crate) struct HttpHead<'a, B> {
+#[derive(Debug)]
+pub struct HttpHead<'a, B> {
     response: &'a mut Response<B>,
     /// The item of each known limit in the `RateLimit-Policy` field.
     policies: &'a [HeaderValue],
 }
 
 impl<'a, B> HttpHead<'a, B> {
-    pub(crate) fn of(response: &'a mut Response<B>, policies: &'a [HeaderValue]) -> Self {
+    /// The head of `response`. `policies` are the items of all known limits in the `RateLimit-Policy` field.
+    pub fn of(response: &'a mut Response<B>, policies: &'a [HeaderValue]) -> Self {
         Self { response, policies }
     }
 }

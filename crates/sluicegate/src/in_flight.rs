@@ -10,7 +10,7 @@ use sluicegate_core::condition::{InFlight, InFlightGuard};
 use tower::{Layer, Service};
 
 use crate::body::Body;
-use crate::limited::hold;
+use crate::http_limit::hold;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 
@@ -193,8 +193,8 @@ where
 
     fn end(counted: Counted, response: Response<ResBody>) -> Self::Response {
         let Counted { guard, upgrade } = counted;
-        let held = hold(Some(Box::new(guard)), upgrade, response.status());
-        response.map(|body| W::body(Body::holding(body, held)))
+        let guard = hold(Some(Box::new(guard)), upgrade, response.status());
+        response.map(|body| W::body(Body::guarded(body, guard)))
     }
 }
 

@@ -33,7 +33,7 @@
 //! A request holds its place of [`Limit::concurrent`], and counts as [`InFlight`](condition::InFlight), until the
 //! body of the response has ended, failed, or been dropped because the client has gone. If the response upgrades
 //! the connection (a WebSocket), the request holds its place until the upgraded connection is dropped. With
-//! [`hold_until`](RateLimitLayer::hold_until), it holds its place only until the head of the response is
+//! [`hold_until`](service::RateLimitLayerFor::hold_until), it holds its place only until the head of the response is
 //! there. A [`RunningCost`](cost::RunningCost) charges a streamed response what it used.
 //!
 //! The body of the response is therefore a [`Body`](response::Body) around the body of the inner service.
@@ -45,7 +45,7 @@
 //! on top of one another the outer layers give back too, also through other services between them, except:
 //!
 //! - The request runs in a task of its own (`tokio::spawn`): the end of the task does not reach the outer layer.
-//! - The outer layer has [`extensions(false)`](RateLimitLayer::extensions): the inner one cannot tell
+//! - The outer layer has [`extensions(false)`](service::RateLimitLayerFor::extensions): the inner one cannot tell
 //!   that the request has passed it.
 //! - A layer between them tries a request again that was served before: it counts as not served.
 //!
@@ -66,13 +66,10 @@
 pub mod adapter;
 mod body;
 mod boxed;
-mod future;
 pub mod guide;
 mod headers;
-mod held;
+mod http_limit;
 mod in_flight;
-mod layer;
-mod limited;
 mod limiter;
 mod llm;
 mod rate_limit;
@@ -94,5 +91,5 @@ pub use sluicegate_core::{
     Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, rule, store, when,
 };
 
-pub use self::layer::RateLimitLayer;
 pub use self::limiter::Limiter;
+pub use self::rate_limit::layer::RateLimitLayer;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use http::{Request, StatusCode};
 
-use crate::held::Held;
+use crate::http_limit::Guard;
 
 /// A request whose connection can be upgraded: there is none without the feature `upgrades`.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Upgrade {
         match self.0 {}
     }
 
-    pub(crate) fn accept(self, _: Option<Box<dyn Held>>) {
+    pub(crate) fn accept(self, _: Option<Guard>) {
         match self.0 {}
     }
 }

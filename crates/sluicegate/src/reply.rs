@@ -1,18 +1,14 @@
-use http::Response;
+use http::{HeaderMap, Response};
 use sluicegate_core::Cost;
-use sluicegate_core::adapter::{Refused, Reply};
+use sluicegate_core::adapter::{Refused, Reply, ReplyHead, ReplyRecord};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::cost::llm::TokenUsage;
 
-/// What rules can see of an `http` response.
-pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);
+use crate::http_limit::HttpLines;
 
-impl<B> HttpReply<'_, B> {
-    /// The cost that the handler reports while it streams its answer.
-    pub(crate) fn running(&self) -> Option<RunningCost> {
-        self.0.extensions().get().cloned()
-    }
-}
+/// What rules can see of an `http` response.
+#[derive(Debug)]
+pub struct HttpReply<'a, B>(pub &'a Response<B>);
 
 impl<B> Reply for HttpReply<'_, B> {
     fn status(&self) -> u16 {
@@ -40,4 +36,16 @@ impl<B> Reply for HttpReply<'_, B> {
     fn is_refusal(&self) -> bool {
         self.0.extensions().get::<Refused>().is_some()
     }
+}
+
+impl<B> ReplyHead for HttpReply<'_, B> {
+    fn record(&self) -> ReplyRecord {
+        let running = self.0.extensions().get().cloned();
+        ReplyRecord::new(self, running, HttpLines(self.0.headers().clone()))
+    }
+}
+
+/// The first line of a field.
+pub(crate) fn find_line<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
+    headers.get(name).map(|value| value.as_bytes())
 }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -7,6 +8,7 @@ use sluicegate_core::adapter::{Refusal, fields};
 use sluicegate_core::response::Dialect;
 
 use crate::body::Body;
+use crate::view::{FrameworkAnswer, Plain};
 
 /// Makes the response of a refusal.
 ///
@@ -80,57 +82,73 @@ impl<B, ResBody> Respond<B, ResBody> for Bare {
     }
 }
 
-/// A closure that makes the whole response, with the body of the service inside or with a [`Body`].
-#[derive(Clone, Copy)]
-pub struct RespondFn<F>(pub F);
+/// A closure that makes the whole response, of the type that the framework `W` asks for: with the body of the service
+/// inside or with a [`Body`].
+pub struct RespondFn<F, W = Plain> {
+    respond: F,
+    framework: PhantomData<fn() -> W>,
+}
 
-impl<B, ResBody, F, T> Respond<B, ResBody> for RespondFn<F>
-where
-    F: Fn(&Refusal, &Request<B>) -> Response<T>,
-    T: Into<Body<ResBody>>,
-{
-    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>> {
-        (self.0)(refusal, request).map(Into::into)
+impl<F> RespondFn<F> {
+    /// A closure that returns an [`http::Response`].
+    pub const fn new(respond: F) -> Self {
+        Self::of_framework(respond)
     }
 }
 
-impl<F> fmt::Debug for RespondFn<F> {
+impl<F, W> RespondFn<F, W> {
+    /// A closure that returns what a framework makes a response of.
+    pub const fn of_framework(respond: F) -> Self {
+        Self { respond, framework: PhantomData }
+    }
+}
+
+impl<B, ResBody, F, T, W> Respond<B, ResBody> for RespondFn<F, W>
+where
+    F: Fn(&Refusal, &Request<B>) -> T,
+    W: FrameworkAnswer<T, ResBody>,
+{
+    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>> {
+        W::answer((self.respond)(refusal, request))
+    }
+}
+
+impl<F: Clone, W> Clone for RespondFn<F, W> {
+    fn clone(&self) -> Self {
+        Self::of_framework(self.respond.clone())
+    }
+}
+
+impl<F, W> fmt::Debug for RespondFn<F, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RespondFn")
     }
 }
 
-/// A closure that makes the response of requests that exceed a limit; another [`Respond`] makes the others.
-#[derive(Clone, Copy)]
-pub struct TooManyFn<F, P> {
-    respond: F,
+/// A [`Respond`] for requests that exceed a limit, and another one for all other refusals.
+#[derive(Debug, Clone, Copy)]
+pub struct TooManyFn<Q, P> {
+    too_many: Q,
     others: P,
 }
 
-impl<F, P> TooManyFn<F, P> {
-    /// Lets `respond` answer [`Refusal::TooMany`], and `others` all else.
-    pub fn new(respond: F, others: P) -> Self {
-        Self { respond, others }
+impl<Q, P> TooManyFn<Q, P> {
+    /// Lets `too_many` answer [`Refusal::TooMany`], and `others` all else.
+    pub const fn new(too_many: Q, others: P) -> Self {
+        Self { too_many, others }
     }
 }
 
-impl<B, ResBody, F, T, P> Respond<B, ResBody> for TooManyFn<F, P>
+impl<B, ResBody, Q, P> Respond<B, ResBody> for TooManyFn<Q, P>
 where
-    F: Fn(&Refusal, &Request<B>) -> Response<T>,
-    T: Into<Body<ResBody>>,
+    Q: Respond<B, ResBody>,
     P: Respond<B, ResBody>,
 {
     fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>> {
         match refusal {
-            Refusal::TooMany(_) => (self.respond)(refusal, request).map(Into::into),
+            Refusal::TooMany(_) => self.too_many.respond(refusal, request),
             _ => self.others.respond(refusal, request),
         }
-    }
-}
-
-impl<F, P: fmt::Debug> fmt::Debug for TooManyFn<F, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TooManyFn").field("others", &self.others).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,9 @@
 //! ```
 
 #[doc(inline)]
-pub use sluicegate_core::response::{Degraded, Dialect, DialectField, Redirect, Unit};
+pub use sluicegate_core::response::{
+    Degraded, Dialect, DialectField, LazyDecision, Redirect, Unit,
+};
 
 pub use crate::body::Body;
 pub use crate::llm::{ReadBody, WatchedBody};

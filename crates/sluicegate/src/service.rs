@@ -3,7 +3,6 @@
 //! Their names are needed where a type has to be written down.
 
 pub use crate::boxed::{BoxRateLimitLayer, BoxRespond, BoxRule};
-pub use crate::future::{HttpService, ResponseFuture};
 pub use crate::in_flight::{
     CountUntil, Counted, InFlightFuture, InFlightLayer, InFlightLayerFor, InFlightService,
     UntilHead,
@@ -12,4 +11,6 @@ pub use crate::limiter::{Acquire, AcquireError, Take};
 pub use crate::llm::{
     EstimateFuture, EstimateLayer, EstimateService, UsageFuture, UsageLayer, UsageService,
 };
-pub use crate::rate_limit::{RateLimit, RateLimitFor};
+pub use crate::rate_limit::future::{HttpService, ResponseFuture};
+pub use crate::rate_limit::layer::RateLimitLayerFor;
+pub use crate::rate_limit::service::{RateLimit, RateLimitFor};

@@ -6,7 +6,7 @@ use sluicegate_core::adapter::Timer;
 
 /// tokio's timer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TokioTimer;
+pub struct TokioTimer;
 
 impl Timer for TokioTimer {
     type Sleep = tokio::time::Sleep;

@@ -1,7 +1,5 @@
-//! The view of an HTTP request, and the framework that it comes from.
-//!
-//! Services know their framework by a type parameter, because it determines the type of response bodies. Layers do
-//! not have it: see the module `layer`.
+//! The view of an HTTP request, and the framework that it comes from. Layers and services know their framework by a
+//! type parameter, because it determines the type of response bodies.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -9,17 +7,21 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{Extensions, Request, Uri, header};
+use http::{Extensions, Request, Response, Uri, header};
 use sluicegate_core::key::Readings;
 use sluicegate_core::key::View;
 
 use crate::body::Body;
+use crate::respond::Problem;
 
 /// What a framework leaves in a request's extensions about the connection and the route.
 ///
 /// [`Plain`] reads this crate's own [`Peer`] and [`MatchedRoute`]; `sluicegate-axum` reads what axum
 /// leaves there.
 pub trait Framework {
+    /// How refused requests are answered by default.
+    type Respond: Default;
+
     /// The address of the connection's other end.
     fn peer(extensions: &Extensions) -> Option<IpAddr>;
 
@@ -57,6 +59,16 @@ pub trait FrameworkBody<B>: Framework {
     }
 }
 
+/// What closures for refusals may return in a framework.
+#[diagnostic::on_unimplemented(
+    message = "a closure for refusals may not return `{T}` here",
+    label = "not a response for this service"
+)]
+pub trait FrameworkAnswer<T, ResBody>: Framework {
+    /// `answer`, as a response.
+    fn answer(answer: T) -> Response<Body<ResBody>>;
+}
+
 /// No framework: the server itself leaves a [`Peer`] and a [`MatchedRoute`] in the request's
 /// extensions.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +92,8 @@ pub struct Peer(pub IpAddr);
 pub struct MatchedRoute(pub Arc<str>);
 
 impl Framework for Plain {
+    type Respond = Problem;
+
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get::<Peer>().map(|peer| peer.0)
     }
@@ -99,6 +113,12 @@ impl<B> FrameworkBody<B> for Plain {
     #[inline]
     fn body(body: Body<B>) -> Body<B> {
         body
+    }
+}
+
+impl<T: Into<Body<ResBody>>, ResBody> FrameworkAnswer<Response<T>, ResBody> for Plain {
+    fn answer(answer: Response<T>) -> Response<Body<ResBody>> {
+        answer.map(Into::into)
     }
 }
 

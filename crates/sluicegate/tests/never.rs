@@ -5,8 +5,9 @@ mod common;
 use common::{app, get, header, send, store};
 use http::Request;
 use sluicegate::cost::content_length;
+use sluicegate::response::LazyDecision;
 use sluicegate::service::AcquireError;
-use sluicegate::{Decision, Header, Limit, Limiter, RateLimitLayer, Rejection};
+use sluicegate::{Header, Limit, Limiter, RateLimitLayer, Rejection};
 use tokio_test::{assert_ready_err, task};
 use tower::ServiceExt;
 
@@ -33,7 +34,12 @@ async fn a_cost_that_never_fits_is_422_without_a_time_to_come_back() {
         assert_told(&answer, 422, "5/minute");
         assert_eq!(header(&answer, "ratelimit"), r#""5/minute";r=5;t=0"#);
         assert_eq!(header(&answer, "ratelimit-policy"), r#""5/minute";q=5;w=60"#);
-        assert!(answer.extensions().get::<Decision>().is_some_and(Decision::never_fits));
+        assert!(
+            answer
+                .extensions()
+                .get::<LazyDecision>()
+                .is_some_and(|lazy| lazy.decision().never_fits())
+        );
     }
 }
 

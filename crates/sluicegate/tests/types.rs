@@ -72,7 +72,7 @@ async fn any_request_and_response_body_passes() {
     let own = |refusal: &Refusal, _: &Request<Opaque>| {
         Response::builder().status(refusal.status()).body(Body::from_bytes("no")).unwrap()
     };
-    let own: RespondFn<_> = RespondFn(own);
+    let own: RespondFn<_> = RespondFn::new(own);
     let bare = layer.clone().respond(Bare).layer(tower::service_fn(handler));
     assert_eq!(bare.oneshot(Request::new(opaque())).await.unwrap().status(), 400);
     let own = layer.respond(own).layer(tower::service_fn(handler));

@@ -10,8 +10,9 @@ use http::{Request, Response};
 use proptest::prelude::*;
 use sluicegate::adapter::{HttpView, Peer, Plain};
 use sluicegate::key::Claims;
+use sluicegate::response::LazyDecision;
 use sluicegate::rule::Rule;
-use sluicegate::{Decision, Fields, ManualClock, Memory, RateLimitLayer};
+use sluicegate::{Fields, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -104,7 +105,8 @@ where
         let response =
             service.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
         let mut answer = format!("{asked:?}: {}", response.status());
-        write!(answer, "\n  {:?}", response.extensions().get::<Decision>()).unwrap();
+        write!(answer, "\n  {:?}", response.extensions().get().map(LazyDecision::decision))
+            .unwrap();
         for (name, value) in response.headers() {
             write!(answer, "\n  {name}: {}", value.to_str().unwrap()).unwrap();
         }

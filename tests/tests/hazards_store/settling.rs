@@ -1,8 +1,9 @@
 //! Giving back.
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::Charge;
-use sluicegate_core::store::{Store, Ticket};
+use sluicegate_core::adapter::{Charge, Enforcer, Paid};
+use sluicegate_core::limit::Limits;
+use sluicegate_core::store::Store;
 use sluicegate_tests::{answer, key};
 
 use super::*;
@@ -60,11 +61,16 @@ fn refund_to_a_forgotten_key() {
 #[test]
 fn what_is_held_is_lost_on_error_or_disconnect() {
     let subject = memory();
-    let charge = Charge::of(Limit::concurrent(2), key("alice"), 1);
+    let limit = Limit::concurrent(2);
+    let charge = Charge::of(limit, key("alice"), 1);
     for _ in 0..10 {
         let outcome = answer(subject.store.take(&charge)).expect("room");
         assert!(outcome.is_admitted());
-        drop(Ticket::new(subject.store.clone(), charge.clone(), outcome));
+        drop(Paid::new(
+            Enforcer::new(subject.store.clone(), &Limits::from(limit)),
+            charge.clone(),
+            outcome,
+        ));
     }
     assert_eq!(subject.remaining(Limit::concurrent(2), "alice"), 2);
 }

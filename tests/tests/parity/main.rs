@@ -46,6 +46,7 @@ macro_rules! everywhere {
                 shadows
                 bans
                 what_never_fits_is_told_so
+                what_a_limit_within_refuses_costs_nothing
                 exactly_the_limit_is_admitted_from_many_connections;
             hazards:
                 retry_after_rounded_down
@@ -73,6 +74,8 @@ mod in_memory {
     parity! { crate::stores::InMemory;
         table:
             waits_in_order
+            a_place_is_held_until_the_body_has_ended
+            what_was_never_served_is_given_back
             a_full_store_is_503_when_told_to_refuse;
         hazards:
             store_failure_answered_as_429

@@ -2,16 +2,19 @@
 //! whether the request is degraded, and reports what `/cost/7` cost.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::mpsc;
+use std::task::{Context, Poll, ready};
 use std::thread;
 
 use actix_web::{App, HttpMessage, HttpResponse, HttpServer, web};
 use axum::body::Body;
 use http::{Request, Response};
+use sluicegate_core::adapter::Sleep;
 use sluicegate_core::response::Degraded;
 use sluicegate_core::rule::Rule;
 use sluicegate_core::store::OnStoreError;
-use sluicegate_core::{Cost, Fields, ManualClock, Rejection};
+use sluicegate_core::{Cost, Fields, Global, Limit, ManualClock, Memory, Rejection};
 
 use crate::stores::{Keep, Kept};
 
@@ -22,6 +25,16 @@ pub(crate) struct Setup<S> {
     pub(crate) rejection: Rejection,
     pub(crate) fields: Fields,
     pub(crate) on_store_error: OnStoreError,
+    /// A limit for all clients together, within the other one, and what happens to requests that exceed it.
+    pub(crate) inner: (Limit, Rejection),
+    /// The clock that `/slow` waits by.
+    pub(crate) clock: ManualClock,
+}
+
+impl<S> Setup<S> {
+    fn inner_memory(&self) -> Memory {
+        Memory::builder().capacity(10).clock(&self.clock).build()
+    }
 }
 
 /// A rule that every adapter can use.
@@ -93,6 +106,64 @@ macro_rules! set_up {
     };
 }
 
+/// The limit within the other one.
+macro_rules! set_up_inner {
+    ($limit:path, $setup:ident) => {{
+        let memory = $setup.inner_memory();
+        let (limit, rejection) = $setup.inner.clone();
+        $limit(limit.by(Global)).store(memory).rejection(rejection).fields(Fields::NONE)
+    }};
+}
+
+/// A body that sends a part at once, and the rest a second later by the clock.
+struct SlowBody {
+    sleep: Sleep<std::future::Ready<()>>,
+    sent: usize,
+}
+
+impl SlowBody {
+    fn new(clock: &ManualClock) -> Self {
+        let time = std::time::Duration::from_secs(1);
+        Self { sleep: Sleep::new(&clock.into(), time, |_| std::future::ready(())), sent: 0 }
+    }
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<web::Bytes>> {
+        if self.sent == 1 {
+            ready!(Pin::new(&mut self.sleep).poll(cx));
+        }
+        self.sent += 1;
+        let parts = ["the first part", ", and the rest"];
+        Poll::Ready(parts.get(self.sent - 1).map(|part| web::Bytes::from_static(part.as_bytes())))
+    }
+}
+
+impl http_body::Body for SlowBody {
+    type Data = web::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<web::Bytes>, Self::Error>>> {
+        self.poll_part(cx).map(|part| part.map(|part| Ok(http_body::Frame::data(part))))
+    }
+}
+
+impl actix_web::body::MessageBody for SlowBody {
+    type Error = std::convert::Infallible;
+
+    fn size(&self) -> actix_web::body::BodySize {
+        actix_web::body::BodySize::Stream
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<web::Bytes, Self::Error>>> {
+        self.poll_part(cx).map(|part| part.map(Ok))
+    }
+}
+
 fn answer(path: &str, degraded: bool) -> (u16, String, Option<Cost>) {
     let last = path.rsplit('/').next().and_then(|last| last.parse().ok());
     let body = if degraded { "less" } else { "all" }.to_owned();
@@ -112,7 +183,10 @@ fn caching(path: &str) -> Option<&'static str> {
     }
 }
 
-fn respond<B>(request: &Request<B>) -> Response<Body> {
+fn respond<B>(request: &Request<B>, clock: &ManualClock) -> Response<Body> {
+    if request.uri().path() == "/slow" {
+        return Response::new(Body::new(SlowBody::new(clock)));
+    }
     let degraded = request.extensions().get::<Degraded>().is_some();
     let (status, body, cost) = answer(request.uri().path(), degraded);
     let mut response = Response::builder().status(status).body(Body::from(body)).unwrap();
@@ -137,15 +211,18 @@ impl<K: Keep> Server for Tower<K> {
         use hyper_util::service::TowerToHyperService;
         use tower::Layer;
 
+        let inner = set_up_inner!(sluicegate::RateLimitLayer::new, setup);
+        let clock = setup.clock.clone();
         let layer = set_up!(sluicegate::RateLimitLayer::new(rule), setup);
         started(async move |send| {
             let listener = listen(send).await;
             loop {
                 let (stream, peer) = listener.accept().await.unwrap();
-                let handler = tower::service_fn(|request: Request<hyper::body::Incoming>| {
-                    std::future::ready(Ok::<_, std::convert::Infallible>(respond(&request)))
+                let clock = clock.clone();
+                let handler = tower::service_fn(move |request: Request<hyper::body::Incoming>| {
+                    std::future::ready(Ok::<_, std::convert::Infallible>(respond(&request, &clock)))
                 });
-                let limited = layer.layer(handler);
+                let limited = layer.layer(inner.layer(handler));
                 let service = tower::ServiceBuilder::new()
                     .map_request(move |mut request: Request<_>| {
                         request.extensions_mut().insert(sluicegate::adapter::Peer(peer.ip()));
@@ -172,12 +249,17 @@ impl<K: Keep> Server for Axum<K> {
     }
 
     fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
+        let inner = set_up_inner!(sluicegate_axum::RateLimitLayer::new, setup);
+        let clock = setup.clock.clone();
         let layer = set_up!(sluicegate_axum::RateLimitLayer::new(rule), setup);
-        let handler = axum::routing::get(async |request: axum::extract::Request| respond(&request));
+        let handler = axum::routing::get(async move |request: axum::extract::Request| {
+            respond(&request, &clock)
+        });
         let app = axum::Router::new()
             .route("/", handler.clone())
             .route("/{any}", handler.clone())
             .route("/cost/{any}", handler)
+            .layer(inner)
             .layer(layer);
         started(async move |send| {
             let listener = listen(send).await;
@@ -195,9 +277,14 @@ impl<K: Keep> Server for Actix<K> {
     }
 
     fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
+        let inner = set_up_inner!(sluicegate_actix::RateLimit::new, setup);
+        let clock = setup.clock.clone();
         let limit = set_up!(sluicegate_actix::RateLimit::new(rule), setup);
         started(async move |send| {
-            let handler = async |request: actix_web::HttpRequest| {
+            let handler = async |request: actix_web::HttpRequest, clock: web::Data<ManualClock>| {
+                if request.path() == "/slow" {
+                    return HttpResponse::Ok().body(SlowBody::new(&clock));
+                }
                 let degraded = request.extensions().get::<Degraded>().is_some();
                 let (status, body, cost) = answer(request.path(), degraded);
                 let status = actix_web::http::StatusCode::from_u16(status).unwrap();
@@ -213,11 +300,15 @@ impl<K: Keep> Server for Actix<K> {
             };
             let server = HttpServer::new(move || {
                 App::new()
+                    .app_data(web::Data::new(clock.clone()))
                     .route("/", web::get().to(handler))
                     .route("/{any}", web::get().to(handler))
                     .route("/cost/{any}", web::get().to(handler))
+                    .wrap(inner.clone())
                     .wrap(limit.clone())
             })
+            // A client that closes its side has left, as everywhere else.
+            .h1_allow_half_closed(false)
             .workers(4)
             .disable_signals()
             .bind("127.0.0.1:0")

@@ -9,7 +9,9 @@ use sluicegate_core::limit::{Limits, WhenFull};
 use sluicegate_core::store::OnStoreError;
 use sluicegate_core::{Fields, Header, Ip, Limit, ManualClock, Memory, Rejection, Route};
 
-use crate::client::{Response, get};
+use sluicegate_tests::servers::until;
+
+use crate::client::{Connection, Response, get};
 use crate::servers::{Anywhere, Server, Setup};
 
 const CLIENT: Header = Header("x-client");
@@ -45,6 +47,8 @@ pub(crate) fn start_with<S: Server>(
         rejection: Rejection::block(),
         fields: Fields::DRAFT,
         on_store_error: OnStoreError::Admit,
+        inner: (Limit::per_second(1_000_000), Rejection::block()),
+        clock: clock.clone(),
     };
     change(&mut setup);
     Running { at: server.start(rule, setup), clock }
@@ -275,6 +279,47 @@ scenarios! {
         assert_eq!(first.join().unwrap(), 200);
         running.clock.advance(Duration::from_millis(100));
         assert_eq!(second.join().unwrap(), 200);
+    }
+
+    a_place_is_held_until_the_body_has_ended(server) {
+        let running = start(server, Limit::concurrent(1).by(CLIENT));
+        for _ in 0..2 {
+            let mut slow = Connection::get(running.at, "/slow", &[("x-client", "alice")]);
+            slow.read_until("the first part");
+            assert_eq!(running.statuses("/", "alice", 2), [429; 2]);
+            assert_eq!(running.statuses("/", "bob", 1), [200]);
+            running.clock.advance(secs(1));
+            slow.read_to_end();
+            assert_eq!(running.statuses("/", "alice", 2), [200; 2]);
+        }
+    }
+
+    what_a_limit_within_refuses_costs_nothing(server) {
+        let rule = Limit::fixed_window(2, secs(60)).by(CLIENT);
+        let running = start_with(server, rule, |setup| {
+            setup.inner = (Limit::per_second(1), Rejection::block());
+        });
+        assert_eq!(running.statuses("/", "alice", 5), [200, 429, 429, 429, 429]);
+        running.clock.advance(secs(1));
+        assert_eq!(running.statuses("/", "alice", 2), [200, 429]);
+        running.clock.advance(secs(1));
+        assert_eq!(running.statuses("/", "alice", 1), [429], "both are spent");
+    }
+
+    what_was_never_served_is_given_back(server) {
+        let rule = Limit::fixed_window(2, secs(60)).by(CLIENT);
+        let running = start_with(server, rule, |setup| {
+            setup.inner = (Limit::per_second(1), Rejection::queue(secs(9)));
+        });
+        assert_eq!(running.statuses("/", "alice", 1), [200]);
+        for _ in 0..3 {
+            let waiting = Connection::get(running.at, "/", &[("x-client", "alice")]);
+            until("the request to wait", || (running.clock.sleepers() == 1).then_some(()));
+            drop(waiting);
+            until("the request to be dropped", || (running.clock.sleepers() == 0).then_some(()));
+        }
+        running.clock.advance(secs(9));
+        assert_eq!(running.statuses("/", "alice", 2), [200, 429]);
     }
 
     exactly_the_limit_is_admitted_from_many_connections(server) {

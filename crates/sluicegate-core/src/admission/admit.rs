@@ -1,43 +1,33 @@
 //! Takes a request through a decision. This is the only place where that is written.
 
-use crate::admission::enforcer::Enforcer;
-use crate::admission::gate::QueuePermit;
-use crate::admission::judge::Action;
-use crate::admission::paid::{AsEnforcer, Paid, Served};
+use std::time::Duration;
+
+use crate::admission::enforcer::{AsEnforcer, Enforcer};
+use crate::admission::gate::{QueuePermit, Treatment};
+use crate::admission::paid::Paid;
 use crate::admission::pending::Pending;
 use crate::admission::refusal::Refusal;
 use crate::clock::sleep::Timer;
 use crate::key::{Missing, View};
+use crate::limit::{Decision, Outcome};
 use crate::observe::observer::Event;
 use crate::rule::Rule;
 use crate::store::charge::Charge;
-use crate::store::{Answer, Store};
+use crate::store::{Answer, OnStoreError, Store, StoreError};
 
 /// The result for a request.
-///
-/// `P` is what the request has paid: [`Paid`], or for [`Enforcer::ask`] how it is [`Served`].
 #[derive(Debug)]
-pub enum Admission<P, E: AsEnforcer, T: Timer> {
+pub enum Admission<E: AsEnforcer, T: Timer> {
     /// The adapter calls the service now.
-    Proceed(P),
+    Proceed(Paid<E>),
     /// The adapter answers, and does not call the service.
     Refuse(Refusal),
     /// The store has to be awaited, or the request waits for its turn.
     Pending(Pending<E, T>),
 }
 
-/// A request that does not go ahead at once: see [`Enforcer::admit_at_once`].
-#[derive(Debug)]
-#[must_use]
-pub struct Undecided<S: Store>(Cause<S::Future>);
-
-#[derive(Debug)]
-enum Cause<F> {
-    /// The rule could not work out what the request is charged.
-    Incomplete(Missing),
-    /// The store's answer is not a plain yes.
-    Asked(Answer<F>, Option<QueuePermit>),
-}
+/// A request that goes ahead, and how long it waits for its turn until then, with its permit to wait.
+pub(crate) type Served<E> = (Paid<E>, Option<(Duration, QueuePermit)>);
 
 impl<S: Store> Enforcer<S> {
     /// Decides about a request: charges it by `rule`, asks the store, and returns what to do.
@@ -48,103 +38,69 @@ impl<S: Store> Enforcer<S> {
         &self,
         rule: &impl Rule<V>,
         view: &V,
-        enforcer: impl Fn() -> E,
-    ) -> Admission<Paid<E>, E, T>
+        enforcer: impl FnOnce() -> E,
+    ) -> Admission<E, T>
     where
         V: View,
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
         let mut charge = Charge::new();
-        match self.admit_at_once(rule, view, &mut charge, &enforcer) {
-            Ok(paid) => Admission::Proceed(paid),
-            Err(undecided) => self.admit_otherwise(undecided, &mut charge, &enforcer),
-        }
-    }
-
-    /// The first half of [`admit`](Self::admit): decides about a request that goes ahead at once, as most do.
-    ///
-    /// An adapter that calls both halves handles that case in place, where nothing large is moved about. So the
-    /// `charge`, an empty one, is the adapter's.
-    ///
-    /// # Errors
-    ///
-    /// What to call [`admit_otherwise`](Self::admit_otherwise) with, for all other requests.
-    #[inline(always)]
-    pub fn admit_at_once<V, E>(
-        &self,
-        rule: &impl Rule<V>,
-        view: &V,
-        charge: &mut Charge,
-        enforcer: impl Fn() -> E,
-    ) -> Result<Paid<E>, Undecided<S>>
-    where
-        V: View,
-        E: AsEnforcer<Store = S>,
-    {
-        if let Err(missing) = rule.charge(view, charge) {
-            return Err(Undecided(Cause::Incomplete(missing)));
+        if let Err(missing) = rule.charge(view, &mut charge) {
+            return Admission::Refuse(self.incomplete(missing));
         }
         if charge.is_empty() {
-            return Ok(Paid::nothing());
+            return Admission::Proceed(Paid::nothing());
         }
-        let permit = self.queue(charge);
-        let mut answer = self.store.take(charge);
-        if let Some(outcome) = answer.at_once() {
-            self.observer.saw(&self.clock, Event::Admitted(charge, outcome));
-            return Ok(Paid::charged(enforcer(), charge, outcome));
-        }
-        Err(Undecided(Cause::Asked(answer, permit)))
+        let permit = self.queue(&mut charge);
+        self.ask(&mut charge, permit, enforcer)
     }
 
-    /// The second half of [`admit`](Self::admit), for requests that do not go ahead at once, with the charge of the first
-    /// half.
-    #[inline(never)]
-    pub fn admit_otherwise<E, T>(
-        &self,
-        undecided: Undecided<S>,
-        charge: &mut Charge,
-        enforcer: impl Fn() -> E,
-    ) -> Admission<Paid<E>, E, T>
-    where
-        E: AsEnforcer<Store = S>,
-        T: Timer,
-    {
-        let (answer, permit) = match undecided.0 {
-            Cause::Asked(answer, permit) => (answer, permit),
-            Cause::Incomplete(missing) => return Admission::Refuse(self.incomplete(missing)),
-        };
-        match self.act_on(answer, charge, permit, &enforcer) {
-            Admission::Proceed(served) => Admission::Proceed(served.paid(charge, enforcer)),
-            Admission::Refuse(refusal) => Admission::Refuse(refusal),
-            Admission::Pending(pending) => Admission::Pending(pending),
-        }
-    }
-
-    /// Asks the store about an existing charge. The request does not queue at the gate: the charge says how long it
-    /// may wait.
+    /// Decides about an existing charge. The request does not queue at the gate: the charge says how long it may wait.
     #[inline]
-    pub fn ask<E, T>(
+    pub fn admit_charge<E, T>(
         &self,
-        charge: &mut Charge,
-        enforcer: impl Fn() -> E,
-    ) -> Admission<Served, E, T>
+        mut charge: Charge,
+        enforcer: impl FnOnce() -> E,
+    ) -> Admission<E, T>
     where
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
-        let answer = self.store.take(charge);
-        self.act_on(answer, charge, None, &enforcer)
+        self.ask(&mut charge, None, enforcer)
     }
 
-    /// Takes the charge where the request has to wait.
+    /// Asks the store. Takes the charge where it has to be kept.
+    #[inline(always)]
+    fn ask<E, T>(
+        &self,
+        charge: &mut Charge,
+        permit: Option<QueuePermit>,
+        enforcer: impl FnOnce() -> E,
+    ) -> Admission<E, T>
+    where
+        E: AsEnforcer<Store = S>,
+        T: Timer,
+    {
+        match self.store.take(charge) {
+            // What nearly every request meets is decided here, in place: the charge and the outcome are large, and
+            // moving what has just been written makes the processor wait.
+            Answer::Now(Ok(outcome)) if outcome.is_at_once() => {
+                self.observer.saw(&self.clock, Event::Admitted(charge, &outcome));
+                Admission::Proceed(Paid::open(enforcer(), charge, outcome))
+            }
+            answer => self.act_on(answer, charge, permit, enforcer()),
+        }
+    }
+
+    #[inline(never)]
     fn act_on<E, T>(
         &self,
         answer: Answer<S::Future>,
         charge: &mut Charge,
         permit: Option<QueuePermit>,
-        enforcer: &impl Fn() -> E,
-    ) -> Admission<Served, E, T>
+        enforcer: E,
+    ) -> Admission<E, T>
     where
         E: AsEnforcer<Store = S>,
         T: Timer,
@@ -153,25 +109,94 @@ impl<S: Store> Enforcer<S> {
             Answer::Now(outcome) => outcome,
             Answer::Later(answer) => {
                 let charge = std::mem::take(charge);
-                return Admission::Pending(Pending::deciding(answer, charge, permit, enforcer()));
+                return Admission::Pending(Pending::deciding(answer, charge, permit, enforcer));
             }
         };
-        match self.judge(outcome, charge, permit) {
-            Action::Serve(served) => Admission::Proceed(served),
-            Action::Wait(wait, outcome, permit) => {
-                let charge = std::mem::take(charge);
-                Admission::Pending(Pending::waiting(wait, outcome, charge, permit, enforcer()))
+        match Self::judge(enforcer, outcome, charge, permit) {
+            Ok((paid, None)) => Admission::Proceed(paid),
+            Ok((paid, Some((wait, permit)))) => {
+                Admission::Pending(Pending::waiting(paid, wait, permit))
             }
-            Action::Refuse(refusal) => Admission::Refuse(refusal),
+            Err(refusal) => Admission::Refuse(refusal),
         }
     }
 }
 
-impl<S> Enforcer<S> {
+impl<S: Store> Enforcer<S> {
+    /// The consequences of the store's answer, for a request that keeps the handle `enforcer`.
+    pub(crate) fn judge<E: AsEnforcer<Store = S>>(
+        enforcer: E,
+        outcome: Result<Outcome, StoreError>,
+        charge: &mut Charge,
+        permit: Option<QueuePermit>,
+    ) -> Result<Served<E>, Refusal> {
+        let Self { gate, observer, clock, .. } = enforcer.as_enforcer();
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return enforcer.as_enforcer().without_store(error),
+        };
+        if !outcome.is_admitted() {
+            let decision = Box::new(outcome.decision(&*charge));
+            // The queue had no room for it, which does not mean that it can never be admitted.
+            let is_crowded = decision.never_fits() && charge.is_crowded_out(gate.longest());
+            let decision = if is_crowded { Box::new(decision.for_now()) } else { decision };
+            return Ok((Self::exceeded(enforcer, decision, charge)?, None));
+        }
+        match gate.admit(outcome.wait()) {
+            Some(wait) => {
+                observer.saw(clock, Event::Waits(charge, &outcome));
+                let permit = gate.seat(permit);
+                Ok((Paid::new(enforcer, std::mem::take(charge), outcome), Some((wait, permit))))
+            }
+            None => {
+                observer.saw(clock, Event::Admitted(charge, &outcome));
+                Ok((Paid::open(enforcer, charge, outcome), None))
+            }
+        }
+    }
+
+    fn exceeded<E: AsEnforcer<Store = S>>(
+        enforcer: E,
+        decision: Box<Decision>,
+        charge: &Charge,
+    ) -> Result<Paid<E>, Refusal> {
+        let settings = enforcer.as_enforcer();
+        let treatment = settings.gate.treat(&decision);
+        settings.observer.saw(&settings.clock, Event::Exceeded(charge, &decision, &treatment));
+        match treatment {
+            Treatment::Degrade => Ok(Paid::degraded(enforcer, decision)),
+            Treatment::Shadow => Ok(Paid::shadowed(decision)),
+            Treatment::Redirect(redirect) => Err(Refusal::Elsewhere(decision, redirect)),
+            Treatment::Reject if decision.never_fits() => {
+                let status = settings.status_of_never(&decision, charge);
+                Err(Refusal::NeverFits(decision, status))
+            }
+            Treatment::Reject => Err(Refusal::TooMany(decision)),
+        }
+    }
+
+    /// HTTP has a status for a body that is too large. Other costs get 422: 400 is for a request without a key,
+    /// 403 is about who the client is, and this request is understood and allowed, but too large.
+    fn status_of_never(&self, decision: &Decision, charge: &Charge) -> u16 {
+        let mut refused = decision.statuses().zip(charge.debits());
+        let is_length = refused.any(|(status, debit)| status.refused && debit.is_length);
+        self.never_fits_status.unwrap_or(if is_length { 413 } else { 422 })
+    }
+
+    /// A store's failure is not the client's fault: the request passes, or gets 503.
+    #[cold]
+    fn without_store<E: AsEnforcer>(&self, error: StoreError) -> Result<Served<E>, Refusal> {
+        self.observer.saw(&self.clock, Event::StoreFailed(&error, self.on_store_error));
+        match self.on_store_error {
+            OnStoreError::Admit if !error.must_refuse() => Ok((Paid::nothing(), None)),
+            OnStoreError::Admit | OnStoreError::Refuse => Err(Refusal::Unavailable(error)),
+        }
+    }
+
     /// Takes a permit to queue, if there is one, and makes the charge as patient as the queue is long. Where the
     /// queue is full, the request does not wait in a limit's own queue either.
     #[inline]
-    pub(crate) fn queue(&self, charge: &mut Charge) -> Option<QueuePermit> {
+    fn queue(&self, charge: &mut Charge) -> Option<QueuePermit> {
         let longest = self.gate.longest()?;
         let permit = self.gate.permit().map(|(permit, _)| permit);
         match permit {
@@ -183,7 +208,7 @@ impl<S> Enforcer<S> {
 
     /// The answer to a request without a key.
     #[cold]
-    pub(crate) fn incomplete(&self, missing: Missing) -> Refusal {
+    fn incomplete(&self, missing: Missing) -> Refusal {
         self.observer.saw(&self.clock, Event::Incomplete(&missing));
         match missing.is_client() {
             true => Refusal::Incomplete(missing),

@@ -1,5 +1,6 @@
 //! The settings of an admission, and the store that it asks.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use crate::rule::KnownLimits;
 use crate::store::OnStoreError;
 use crate::store::Store;
 use crate::store::memory::Memory;
-use crate::store::ticket::hold::Hold;
 
 /// The default time that an adapter waits for a store in another process. It is for stores without a deadline of
 /// their own.
@@ -49,6 +49,56 @@ pub struct Enforcer<S> {
     /// The rule's limits that are known before any request. A charge to one of them is remembered by its index
     /// in this list.
     pub known: Arc<[Known]>,
+}
+
+/// A handle to an [`Enforcer`]: what a request under way keeps of the layer that admitted it.
+pub trait AsEnforcer {
+    /// The store of the enforcer.
+    type Store: Store;
+
+    /// The enforcer.
+    fn as_enforcer(&self) -> &Enforcer<Self::Store>;
+}
+
+impl<S: Store> AsEnforcer for Enforcer<S> {
+    type Store = S;
+
+    #[inline]
+    fn as_enforcer(&self) -> &Self {
+        self
+    }
+}
+
+impl<E: AsEnforcer + ?Sized> AsEnforcer for Arc<E> {
+    type Store = E::Store;
+
+    #[inline]
+    fn as_enforcer(&self) -> &Enforcer<E::Store> {
+        (**self).as_enforcer()
+    }
+}
+
+impl<E: AsEnforcer + ?Sized> AsEnforcer for Rc<E> {
+    type Store = E::Store;
+
+    #[inline]
+    fn as_enforcer(&self) -> &Enforcer<E::Store> {
+        (**self).as_enforcer()
+    }
+}
+
+/// When a served request gives its places of [`Limit::concurrent`](crate::Limit::concurrent) back, and when a running
+/// cost is settled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hold {
+    /// When the response's body has ended, failed or been dropped, or the upgraded connection has closed. The
+    /// default.
+    #[default]
+    End,
+    /// When the head of the response is there. A body that is sent afterwards, or an upgraded connection, holds
+    /// nothing, and a running cost is settled with its value at that time.
+    Head,
 }
 
 /// Where decisions are left.

@@ -5,17 +5,17 @@
 //! [`Paid`](paid::Paid), a refused one gets a [`Refusal`](refusal::Refusal), and one that has to wait is
 //! [`Pending`](pending::Pending).
 
-pub(crate) mod adapter;
 pub(crate) mod admit;
 pub(crate) mod enforcer;
 mod error_body;
 pub(crate) mod gate;
-pub(crate) mod judge;
 pub(crate) mod known;
+pub(crate) mod lazy_decision;
 pub(crate) mod paid;
 pub(crate) mod pending;
 pub(crate) mod refusal;
-mod refusal_fields;
 pub(crate) mod respond;
-pub(crate) mod settings;
-pub(crate) mod unsettled;
+pub(crate) mod unserved;
+
+#[cfg(test)]
+mod tests;

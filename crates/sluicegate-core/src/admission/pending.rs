@@ -7,30 +7,29 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use crate::admission::admit::Served;
+use crate::admission::enforcer::{AsEnforcer, Enforcer};
 use crate::admission::gate::QueuePermit;
-use crate::admission::judge::Action;
-use crate::admission::paid::{AsEnforcer, Paid, Via};
+use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;
 use crate::clock::sleep::{Sleep, Timer};
 use crate::limit::Outcome;
 use crate::observe::span::DecisionSpan;
 use crate::store::charge::Charge;
-use crate::store::ticket::Ticket;
 use crate::store::{AtOnce, Store, StoreError};
 
 /// The future of an enforcer's store.
 type StoreFuture<E> = <<E as AsEnforcer>::Store as Store>::Future;
 
-pin_project! {
-    /// A request whose store has not answered yet, or that waits for its turn.
-    ///
-    /// Resolves to what the request has paid, or to why it is refused. Dropped before that, it gives back what was
-    /// charged, and its place in the queue.
-    #[must_use = "dropped, it gives back what was charged"]
-    pub struct Pending<E: AsEnforcer, T: Timer> {
-        #[pin]
-        state: State<E, T>,
-    }
+/// A request whose store has not answered yet, or that waits for its turn.
+///
+/// Resolves to what the request has paid, or to why it is refused. Dropped before that, it gives back what was
+/// charged, and its place in the queue.
+#[must_use = "dropped, it gives back what was charged"]
+pub struct Pending<E: AsEnforcer, T: Timer> {
+    // Boxed, because it is large and rare, and what an enforcer answers is moved about.
+    state: Pin<Box<State<E, T>>>,
+    span: DecisionSpan,
 }
 
 pin_project! {
@@ -40,9 +39,9 @@ pin_project! {
             #[pin]
             answer: StoreFuture<E>,
             deadline: Option<Sleep<T::Sleep>>,
-            asked: Option<Box<Asked<E>>>,
+            asked: Option<Asked<E>>,
         },
-        Waiting { sleep: Sleep<T::Sleep>, waiter: Option<Box<Waiter<E>>> },
+        Waiting { sleep: Sleep<T::Sleep>, paid: Option<Paid<E>>, permit: QueuePermit },
         Decided { result: Option<Result<Paid<E>, Refusal>> },
     }
 }
@@ -52,14 +51,6 @@ struct Asked<E> {
     enforcer: E,
     charge: Charge,
     permit: Option<QueuePermit>,
-    span: DecisionSpan,
-}
-
-/// A request that waits for its turn.
-struct Waiter<E: AsEnforcer> {
-    ticket: Ticket<Via<E>>,
-    _permit: QueuePermit,
-    span: DecisionSpan,
 }
 
 impl<E: AsEnforcer, T: Timer> Pending<E, T> {
@@ -71,80 +62,71 @@ impl<E: AsEnforcer, T: Timer> Pending<E, T> {
     ) -> Self {
         let settings = enforcer.as_enforcer();
         let deadline = settings.deadline.map(|time| Sleep::new(&settings.clock, time, T::sleep));
-        let asked = Asked { enforcer, charge, permit, span: DecisionSpan::new() };
-        Self { state: State::Deciding { answer, deadline, asked: Some(Box::new(asked)) } }
+        let asked = Some(Asked { enforcer, charge, permit });
+        Self::at(State::Deciding { answer, deadline, asked })
     }
 
-    pub(crate) fn waiting(
-        wait: Duration,
-        outcome: Outcome,
-        charge: Charge,
-        permit: QueuePermit,
-        enforcer: E,
-    ) -> Self {
-        let ticket = Ticket::new(Via(enforcer), charge, outcome);
-        Self { state: State::waiting(wait, ticket, permit, DecisionSpan::new()) }
+    pub(crate) fn waiting(paid: Paid<E>, wait: Duration, permit: QueuePermit) -> Self {
+        Self::at(State::of((paid, Some((wait, permit)))))
+    }
+
+    fn at(state: State<E, T>) -> Self {
+        Self { state: Box::pin(state), span: DecisionSpan::new() }
     }
 }
 
 impl<E: AsEnforcer, T: Timer> State<E, T> {
-    fn waiting(
-        wait: Duration,
-        ticket: Ticket<Via<E>>,
-        permit: QueuePermit,
-        span: DecisionSpan,
-    ) -> Self {
-        let sleep = Sleep::new(&ticket.store().0.as_enforcer().clock, wait, T::sleep);
-        Self::Waiting { sleep, waiter: Some(Box::new(Waiter { ticket, _permit: permit, span })) }
+    fn of((paid, wait): Served<E>) -> Self {
+        match (wait, paid.enforcer()) {
+            (Some((wait, permit)), Some(enforcer)) => {
+                let sleep = Sleep::new(&enforcer.as_enforcer().clock, wait, T::sleep);
+                Self::Waiting { sleep, paid: Some(paid), permit }
+            }
+            _ => Self::Decided { result: Some(Ok(paid)) },
+        }
     }
 
     fn decided(outcome: Result<Outcome, StoreError>, asked: Asked<E>) -> Self {
-        let Asked { enforcer, mut charge, permit, span } = asked;
-        let action = span.in_scope(|| enforcer.as_enforcer().judge(outcome, &charge, permit));
-        let result = match action {
-            Action::Serve(served) => Ok(served.paid(&mut charge, || enforcer)),
-            Action::Wait(wait, outcome, permit) => {
-                let ticket = Ticket::new(Via(enforcer), charge, outcome);
-                return Self::waiting(wait, ticket, permit, span);
-            }
-            Action::Refuse(refusal) => Err(refusal),
-        };
-        Self::Decided { result: Some(result) }
+        let Asked { enforcer, mut charge, permit } = asked;
+        match Enforcer::judge(enforcer, outcome, &mut charge, permit) {
+            Ok(served) => Self::of(served),
+            Err(refusal) => Self::Decided { result: Some(Err(refusal)) },
+        }
     }
 }
 
 impl<E: AsEnforcer, T: Timer> Future for Pending<E, T> {
     type Output = Result<Paid<E>, Refusal>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.project().state;
-        loop {
-            let next = match state.as_mut().project() {
-                StateProj::Deciding { answer, deadline, asked } => {
-                    let span = &asked.as_ref().expect(POLLED_AGAIN).span;
-                    let outcome = match span.in_scope(|| answer.poll(cx)) {
-                        Poll::Ready(outcome) => outcome,
-                        Poll::Pending => {
-                            let Some(deadline) = deadline else { return Poll::Pending };
-                            ready!(Pin::new(deadline).poll(cx));
-                            Err(StoreError::too_slow())
-                        }
-                    };
-                    State::decided(outcome, *asked.take().expect(POLLED_AGAIN))
-                }
-                StateProj::Waiting { sleep, waiter } => {
-                    let span = &waiter.as_ref().expect(POLLED_AGAIN).span;
-                    ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
-                    let Waiter { mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
-                    ticket.begin();
-                    return Poll::Ready(Ok(ticket.into()));
-                }
-                StateProj::Decided { result } => {
-                    return Poll::Ready(result.take().expect(POLLED_AGAIN));
-                }
-            };
-            state.set(next);
-        }
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { state, span } = &mut *self;
+        span.in_scope(|| {
+            loop {
+                let next = match state.as_mut().project() {
+                    StateProj::Deciding { answer, deadline, asked } => {
+                        let outcome = match answer.poll(cx) {
+                            Poll::Ready(outcome) => outcome,
+                            Poll::Pending => {
+                                let Some(deadline) = deadline else { return Poll::Pending };
+                                ready!(Pin::new(deadline).poll(cx));
+                                Err(StoreError::too_slow())
+                            }
+                        };
+                        State::decided(outcome, asked.take().expect(POLLED_AGAIN))
+                    }
+                    StateProj::Waiting { sleep, paid, .. } => {
+                        ready!(Pin::new(sleep).poll(cx));
+                        let mut paid = paid.take().expect(POLLED_AGAIN);
+                        paid.begin();
+                        State::Decided { result: Some(Ok(paid)) }
+                    }
+                    StateProj::Decided { result } => {
+                        return Poll::Ready(result.take().expect(POLLED_AGAIN));
+                    }
+                };
+                state.set(next);
+            }
+        })
     }
 }
 
@@ -155,9 +137,9 @@ where
 {
     /// The result, where the store is in this process; `None` where the request has to wait for its turn.
     pub fn now(self) -> Option<Result<Paid<E>, Refusal>> {
-        let state = match self.state {
+        let state = match *Pin::into_inner(self.state) {
             State::Deciding { answer, asked, .. } => {
-                State::decided(answer.outcome(), *asked.expect(POLLED_AGAIN))
+                State::decided(answer.outcome(), asked.expect(POLLED_AGAIN))
             }
             state => state,
         };
@@ -172,7 +154,7 @@ const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
 impl<E: AsEnforcer, T: Timer> fmt::Debug for Pending<E, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.state {
+        f.write_str(match &*self.state {
             State::Deciding { .. } => "Pending(deciding)",
             State::Waiting { .. } => "Pending(waiting)",
             State::Decided { .. } => "Pending(decided)",

@@ -1,5 +1,6 @@
 use crate::admission::gate::Redirect;
 use crate::http::fields::{self, Problem};
+use crate::http::headers::{Field, Fields, Headers, Value, is_stored_for_others};
 use crate::key::Missing;
 use crate::limit::Decision;
 use crate::store::StoreError;
@@ -115,6 +116,40 @@ impl Refusal {
                 "the server's rate limiting is not set up completely; see its log",
             )),
             Self::Unavailable(_) => use_it(&Problem::unavailable()),
+        }
+    }
+}
+
+impl Fields {
+    /// Writes what a refusal says beside what the operator answers. `write` writes these fields about a decision.
+    pub(crate) fn write_refusal<H: Headers>(
+        refusal: &Refusal,
+        headers: &mut H,
+        write: impl FnOnce(&Decision, &mut H),
+    ) {
+        if let (Some(seconds), false) = (refusal.retry_after(), headers.contains(Field::RetryAfter))
+        {
+            headers.insert(Field::RetryAfter, Value::Number(seconds));
+        }
+        let is_private = !headers.contains_any(&[
+            Field::CacheControl,
+            Field::CdnCacheControl,
+            Field::SurrogateControl,
+        ]);
+        if is_private || !headers.contains(Field::CacheControl) {
+            // RFC 6585, 4: a 429 is not stored by a cache.
+            headers.insert(Field::CacheControl, Value::Static("no-store"));
+        }
+        match refusal {
+            Refusal::TooMany(decision) | Refusal::NeverFits(decision, _) => {
+                if is_private || !is_stored_for_others(headers) {
+                    write(decision, headers);
+                }
+            }
+            Refusal::Elsewhere(_, redirect) => {
+                headers.insert(Field::Location, Value::Text(redirect.location.as_bytes()));
+            }
+            Refusal::Incomplete(_) | Refusal::Misconfigured(_) | Refusal::Unavailable(_) => {}
         }
     }
 }

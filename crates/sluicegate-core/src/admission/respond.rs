@@ -1,15 +1,24 @@
 //! What the admission leaves in a request and in its response.
 
-use crate::admission::adapter::Refused;
-use crate::admission::enforcer::{Enforcer, LeaveDecision};
-use crate::admission::paid::{AsEnforcer, Paid};
+use crate::admission::enforcer::{AsEnforcer, Enforcer, LeaveDecision};
+use crate::admission::lazy_decision::LazyDecision;
+use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;
 use crate::http::dialect::Dialect;
 use crate::http::fields;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
 use crate::http::line::{Line, Text};
 use crate::limit::Decision;
-use crate::response::Degraded;
+
+/// Left in the extensions of requests that exceed a limit under
+/// [`Rejection::degrade`](crate::Rejection::degrade): the handler should serve less.
+#[derive(Debug, Clone, Copy)]
+pub struct Degraded;
+
+/// Left in the extensions of a response with which a limit refused the request, so that outer layers give their own
+/// charges back.
+#[derive(Debug, Clone, Copy)]
+pub struct Refused;
 
 /// The extensions of a request or of a response.
 pub trait Extensions {
@@ -28,7 +37,9 @@ impl<S> Enforcer<S> {
     #[inline]
     pub fn mark<E: AsEnforcer>(&self, paid: &Paid<E>, request: &mut impl Extensions) {
         if self.extensions != LeaveDecision::Nowhere {
-            paid.leave_decision(|decision| request.leave(decision));
+            if let Some(decision) = paid.lazy_decision() {
+                request.leave(decision);
+            }
         }
         if paid.is_degraded() {
             request.leave(Degraded);
@@ -53,7 +64,7 @@ impl<S> Enforcer<S> {
             return;
         }
         if let Some(decision) = refusal.into_decision() {
-            response.leave(*decision);
+            response.leave(LazyDecision::from(decision));
         }
     }
 
@@ -88,15 +99,11 @@ impl<S> Enforcer<S> {
         if fields == Fields::NONE && !leaves {
             return;
         }
-        let is_written = fields.is_draft() && write_known(paid, response);
-        if is_written && !leaves {
-            return;
+        let is_written = fields == Fields::NONE || fields.is_draft() && write_known(paid, response);
+        if !is_written && paid.is_decided() {
+            fields.write_served(&paid.decision(), response);
         }
-        let Some(decision) = paid.decision() else { return };
-        if !is_written {
-            fields.write_served(&decision, response);
-        }
-        if leaves {
+        if let Some(decision) = leaves.then(|| paid.lazy_decision()).flatten() {
             response.leave(decision);
         }
     }
@@ -114,8 +121,8 @@ impl<S> Enforcer<S> {
         if is_told_to_wait_or_stored(response) {
             return;
         }
-        if let Some(decision) = paid.decision() {
-            dialect.write(&decision, self.clock.now(), response);
+        if paid.is_decided() {
+            dialect.write(&paid.decision(), self.clock.now(), response);
         }
     }
 }

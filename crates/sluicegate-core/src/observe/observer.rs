@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::admission::gate::Treatment;
 use crate::clock::Clock;
 use crate::key::Missing;
 use crate::limit::{Decision, LimitStatus, Outcome};
@@ -37,22 +38,13 @@ pub(crate) enum Event<'a> {
     /// It goes ahead after a wait.
     Waits(&'a Charge, &'a Outcome),
     /// A limit is exceeded, and this is what happens to the request.
-    Exceeded(&'a Charge, &'a Decision, Exceeded),
+    Exceeded(&'a Charge, &'a Decision, &'a Treatment),
     /// It lacks what its key is made of.
     Incomplete(&'a Missing),
     /// The store did not decide.
     StoreFailed(&'a StoreError, OnStoreError),
     /// It was answered, and nobody has read how many tokens that used.
     Unread,
-}
-
-/// What happens to a request that exceeds a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exceeded {
-    Refused,
-    Redirected,
-    Degraded,
-    Shadowed,
 }
 
 impl Default for Observer {
@@ -107,7 +99,7 @@ impl Observer {
             match decision.is_admitted() {
                 true if outcome.wait().is_zero() => Event::Admitted(charge, &outcome),
                 true => Event::Waits(charge, &outcome),
-                false => Event::Exceeded(charge, &decision, Exceeded::Refused),
+                false => Event::Exceeded(charge, &decision, &Treatment::Reject),
             },
         );
         Ok(decision)
@@ -122,8 +114,8 @@ impl Observer {
                 self.counters.waited.add();
                 self.meter.waited(charge, outcome);
             }
-            Event::Exceeded(charge, decision, exceeded) => {
-                self.saw_exceeded(clock, charge, decision, exceeded);
+            Event::Exceeded(charge, decision, treatment) => {
+                self.saw_exceeded(clock, charge, decision, treatment);
             }
             Event::Incomplete(missing) => {
                 self.counters.keyless.add();
@@ -188,22 +180,22 @@ impl Observer {
         clock: &Clock,
         charge: &Charge,
         decision: &Decision,
-        exceeded: Exceeded,
+        treatment: &Treatment,
     ) {
         if let Some(watch) = &self.watch {
             watch.saw(decision, charge);
         }
         let Counters { refused, redirected, degraded, shadowed, .. } = &*self.counters;
-        let (counter, label, how) = match exceeded {
-            Exceeded::Refused if decision.is_banned() => (refused, VerdictLabel::Banned, "refused"),
-            Exceeded::Refused => (refused, VerdictLabel::Refused, "refused"),
-            Exceeded::Redirected => (redirected, VerdictLabel::Redirected, "redirected"),
-            Exceeded::Degraded => (degraded, VerdictLabel::Degraded, "served less"),
-            Exceeded::Shadowed => (shadowed, VerdictLabel::Shadowed, "would have been refused"),
+        let (counter, label, how) = match treatment {
+            Treatment::Reject if decision.is_banned() => (refused, VerdictLabel::Banned, "refused"),
+            Treatment::Reject => (refused, VerdictLabel::Refused, "refused"),
+            Treatment::Redirect(_) => (redirected, VerdictLabel::Redirected, "redirected"),
+            Treatment::Degrade => (degraded, VerdictLabel::Degraded, "served less"),
+            Treatment::Shadow => (shadowed, VerdictLabel::Shadowed, "would have been refused"),
         };
         counter.add();
         self.meter.exceeded(decision, label);
-        if exceeded == Exceeded::Shadowed {
+        if *treatment == Treatment::Shadow {
             return self.report_trial(clock, decision, charge, how, |status| status.refused);
         }
         if !self.events {

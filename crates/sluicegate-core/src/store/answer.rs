@@ -13,17 +13,6 @@ pub enum Answer<F> {
     Later(F),
 }
 
-impl<F> Answer<F> {
-    /// The outcome, if the request may go ahead without waiting and there is nothing to report of it.
-    #[inline]
-    pub fn at_once(&mut self) -> Option<&mut Outcome> {
-        match self {
-            Self::Now(Ok(outcome)) if outcome.is_at_once() => Some(outcome),
-            _ => None,
-        }
-    }
-}
-
 /// The future of a store that always answers [`Now`](Answer::Now): it is never made.
 pub(crate) type Never = Ready<Result<Outcome, StoreError>>;
 

@@ -23,7 +23,6 @@ pub(crate) mod memory;
 mod on_error;
 pub(crate) mod set_spent;
 mod share;
-pub(crate) mod ticket;
 
 pub(crate) use self::answer::Never;
 pub use self::answer::{Answer, AtOnce};
@@ -36,4 +35,4 @@ pub use self::members::{Members, Want, fair_parts};
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::on_error::OnStoreError;
 pub use self::share::{LiveShare, Share, ShareFuture};
-pub use self::ticket::Ticket;
+pub use crate::admission::paid::Ticket;

@@ -8,7 +8,6 @@
 //! To give back exactly, a decision carries what the store wrote, as an opaque receipt. It holds an instant
 //! of the store's clock that nobody else can read, so no instant leaves a store in public.
 
-mod admitted;
 mod limit_outcome;
 mod micros;
 mod plain;
@@ -18,7 +17,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use self::admitted::AdmittedOutcome;
 pub(crate) use self::limit_outcome::LimitOutcome;
 pub use self::limit_outcome::Role;
 use self::limit_outcome::{ComputedStatus, DeferredStatus};
@@ -248,10 +246,11 @@ impl Outcome {
         left_in(&self.one, self.any.as_deref(), at, limit)
     }
 
-    /// Takes the status of the limits, and leaves an outcome about none.
+    /// Whether a limit was decided by another limit, or by other numbers, than the one that was charged.
     #[doc(hidden)]
-    pub fn taken(&mut self) -> Self {
-        Self { any: self.any.take(), ..*self }
+    #[inline]
+    pub fn is_by_other_numbers(&self) -> bool {
+        self.any.as_deref().is_some_and(|limits| limits.iter().any(LimitOutcome::is_by_other))
     }
 
     /// What remains of the limit at that index of the charge.

@@ -6,11 +6,12 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderName, HeaderValue, Request, Response};
-use sluicegate::adapter::{Enforcer, Framework, FrameworkBody, LayerSettings, Peer};
+use sluicegate::adapter::{Enforcer, Framework, FrameworkBody, Peer};
 use sluicegate::key::Proxies;
 use sluicegate::response::{Body as Limited, Degraded, Dialect};
-use sluicegate::service::RateLimitFor;
+use sluicegate::service::{RateLimitFor, RateLimitLayerFor};
 use sluicegate::store::BoxStore;
+use tower_layer::Layer as _;
 use tower_service::Service as _;
 
 use crate::charge::Rules;
@@ -45,15 +46,13 @@ impl Authorizer {
     ) -> Self {
         let rejection = rules.live().rejection();
         let dialect = rules.live().dialect();
-        let settings = LayerSettings::new(rules, dialect.clone()).store(store.clone());
-        let settings = settings.with(|enforcer| {
-            enforcer.gate = enforcer.gate.with(rejection);
-            if let Some(dialect) = dialect {
-                enforcer.speak(dialect);
-            }
-            set(enforcer);
-        });
-        Self { limited: settings.service(Allow), proxies, latency: latency.clone() }
+        let layer = RateLimitLayerFor::<_, _, _, Asked>::new(rules)
+            .store(store.clone())
+            .respond(dialect.clone())
+            .rejection(rejection)
+            .dialect(dialect)
+            .with(set);
+        Self { limited: layer.layer(Allow), proxies, latency: latency.clone() }
     }
 
     /// Decides about a request that a client has sent to a proxy. [`Peer`] in its extensions is the client's address as
@@ -124,6 +123,8 @@ impl tower_service::Service<Request<()>> for Allow {
 pub(super) struct Asked;
 
 impl Framework for Asked {
+    type Respond = Option<Dialect>;
+
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get::<Peer>().map(|peer| peer.0)
     }

@@ -8,10 +8,11 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::Upgrade;
+use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
-use sluicegate_core::{Cost, Decision};
+use sluicegate_core::response::LazyDecision;
 use tower_service::Service;
 
 use super::admission::Place;
@@ -184,7 +185,7 @@ where
 
     fn queued(stage: Stage, service: I, request: Request<B>, settings: &Arc<Settings<R>>) -> Self {
         // Layers that the request has passed have left their decision in it.
-        let is_unserved = request.extensions().get::<Decision>().is_some();
+        let is_unserved = request.extensions().get::<LazyDecision>().is_some();
         let forward = Some(Forward { service, request, settings: Arc::clone(settings) });
         Self { state: State::Queued { queued: Box::new(Queued { stage, forward, is_unserved }) } }
     }

@@ -2,6 +2,7 @@ use std::net::IpAddr;
 
 use http::{Extensions, Uri};
 use sluicegate::adapter::Framework;
+use sluicegate::response::Problem;
 
 #[cfg(not(feature = "axum"))]
 use sluicegate::adapter::Plain as Known;
@@ -15,6 +16,8 @@ use sluicegate_axum::adapter::Axum as Known;
 pub struct Servers;
 
 impl Framework for Servers {
+    type Respond = Problem;
+
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
         let peer = Known::peer(extensions);
         #[cfg(feature = "tonic")]

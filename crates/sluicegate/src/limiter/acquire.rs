@@ -1,49 +1,31 @@
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{error, fmt};
 
-use pin_project_lite::pin_project;
 use sluicegate_core::Decision;
-use sluicegate_core::adapter::{
-    Admission, AtOnce, Charge, Enforcer, Paid, Pending, Refusal, Served,
-};
+use sluicegate_core::adapter::{Admission, AtOnce, Charge, Enforcer, Pending, Refusal};
 use sluicegate_core::store::{Store, StoreError, Ticket};
 
 use super::POLLED_AGAIN;
 use crate::sleep::TokioTimer;
 
-pin_project! {
-    /// Waits for its turn; see [`Limiter::acquire`](crate::Limiter::acquire).
-    #[must_use = "dropped, it gives its place back"]
-    pub struct Acquire<S: Store> {
-        #[pin]
-        state: Acquiring<S>,
-    }
+/// Waits for its turn; see [`Limiter::acquire`](crate::Limiter::acquire).
+#[must_use = "dropped, it gives its place back"]
+pub struct Acquire<S: Store>(State<S>);
+
+enum State<S: Store> {
+    Pending(Pending<Arc<Enforcer<S>>, TokioTimer>),
+    Done(Option<Result<Ticket<S>, AcquireError>>),
 }
 
-pin_project! {
-    #[project = AcquiringProj]
-    enum Acquiring<S: Store> {
-        Pending { #[pin] pending: Pending<Enforcer<S>, TokioTimer> },
-        Done { result: Option<Result<Ticket<S>, AcquireError>> },
-    }
-}
-
-impl<S: Store + Clone> Acquire<S> {
-    pub(super) fn new(enforcer: &Enforcer<S>, mut charge: Charge) -> Self {
-        let state = match enforcer.ask(&mut charge, || enforcer.clone()) {
-            Admission::Proceed(Served::Charged(outcome)) => {
-                let ticket = Ticket::new(enforcer.store.clone(), charge, outcome);
-                Acquiring::Done { result: Some(Ok(ticket)) }
-            }
-            Admission::Proceed(served) => {
-                let paid = served.paid(&mut charge, || enforcer.clone());
-                Acquiring::Done { result: Some(acquired(Ok(paid))) }
-            }
-            Admission::Refuse(refusal) => Acquiring::Done { result: Some(acquired(Err(refusal))) },
-            Admission::Pending(pending) => Acquiring::Pending { pending },
-        };
-        Self { state }
+impl<S: Store> Acquire<S> {
+    pub(super) fn new(enforcer: &Arc<Enforcer<S>>, charge: Charge) -> Self {
+        Self(match enforcer.admit_charge(charge, || Arc::clone(enforcer)) {
+            Admission::Proceed(ticket) => State::Done(Some(acquired(Ok(ticket)))),
+            Admission::Refuse(refusal) => State::Done(Some(acquired(Err(refusal)))),
+            Admission::Pending(pending) => State::Pending(pending),
+        })
     }
 }
 
@@ -53,20 +35,18 @@ impl<S: Store> Acquire<S> {
     /// For layers that go on at once where nothing has to wait, and keep the future only where something does.
     #[inline]
     pub fn is_admitted(&self) -> bool {
-        matches!(self.state, Acquiring::Done { result: Some(Ok(_)) })
+        matches!(self.0, State::Done(Some(Ok(_))))
     }
 }
 
 /// The ticket of a request that was admitted.
-fn acquired<S: Store + Clone>(
-    result: Result<Paid<Enforcer<S>>, Refusal>,
-) -> Result<Ticket<S>, AcquireError> {
+fn acquired<S: Store>(result: Result<Ticket<S>, Refusal>) -> Result<Ticket<S>, AcquireError> {
     match result {
-        Ok(paid) => paid.into_ticket(|enforcer| enforcer.store.clone()).ok_or_else(not_charged),
+        Ok(ticket) if ticket.enforcer().is_some() => Ok(ticket),
         Err(Refusal::TooMany(decision)) => Err(AcquireError::Refused(decision)),
         Err(Refusal::NeverFits(decision, _)) => Err(AcquireError::NeverFits(decision)),
         Err(Refusal::Unavailable(error)) => Err(AcquireError::Store(error)),
-        Err(_) => Err(not_charged()),
+        Ok(_) | Err(_) => Err(not_charged()),
     }
 }
 
@@ -75,18 +55,18 @@ fn not_charged() -> AcquireError {
     AcquireError::Store(StoreError::unavailable("the request was not charged"))
 }
 
-impl<S: Store + Clone> Future for Acquire<S> {
+impl<S: Store> Future for Acquire<S> {
     type Output = Result<Ticket<S>, AcquireError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            AcquiringProj::Pending { pending } => pending.poll(cx).map(acquired),
-            AcquiringProj::Done { result } => Poll::Ready(result.take().expect(POLLED_AGAIN)),
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            State::Pending(pending) => Pin::new(pending).poll(cx).map(acquired),
+            State::Done(result) => Poll::Ready(result.take().expect(POLLED_AGAIN)),
         }
     }
 }
 
-impl<S: Store<Future: AtOnce> + Clone> Acquire<S> {
+impl<S: Store<Future: AtOnce>> Acquire<S> {
     /// The ticket, if the store is in this process and the request need not wait: as after
     /// [`Limiter::charge`](crate::Limiter::charge).
     ///
@@ -98,9 +78,9 @@ impl<S: Store<Future: AtOnce> + Clone> Acquire<S> {
     ///
     /// When it has to wait for its turn, or has been awaited before.
     pub fn now(self) -> Result<Ticket<S>, AcquireError> {
-        match self.state {
-            Acquiring::Done { result } => result.expect(POLLED_AGAIN),
-            Acquiring::Pending { pending } => {
+        match self.0 {
+            State::Done(result) => result.expect(POLLED_AGAIN),
+            State::Pending(pending) => {
                 acquired(pending.now().expect("the request has to wait for its turn: await it"))
             }
         }

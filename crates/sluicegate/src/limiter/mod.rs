@@ -1,6 +1,7 @@
 mod acquire;
 mod take;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Enforcer, Observer, Outcome, SetSpent};
@@ -31,7 +32,7 @@ pub use self::take::Take;
 #[derive(Debug, Clone)]
 pub struct Limiter<S = Memory> {
     limits: Limits,
-    enforcer: Enforcer<S>,
+    enforcer: Arc<Enforcer<S>>,
 }
 
 impl Limiter {
@@ -43,7 +44,7 @@ impl Limiter {
         // Callers wait for the store as long as they like, and get its errors.
         enforcer.deadline = None;
         enforcer.on_store_error = OnStoreError::Refuse;
-        Self { limits, enforcer }
+        Self { limits, enforcer: Arc::new(enforcer) }
     }
 }
 
@@ -82,23 +83,23 @@ impl<S> Limiter<S> {
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> Limiter<T> {
         let enforcer = self.enforcer.with_store(store, &self.limits);
-        Limiter { limits: self.limits, enforcer }
+        Limiter { limits: self.limits, enforcer: Arc::new(enforcer) }
     }
 
     /// How many [`acquire`](Limiter::acquire)s wait for their turn, in this limiter and its clones.
     pub fn waiting(&self) -> usize {
         self.enforcer.gate.waiting()
     }
-
-    /// Reports refused keys to `watch`, except those of [`spend`](Limiter::spend).
-    #[must_use]
-    pub fn watch(mut self, watch: &Watch) -> Self {
-        self.enforcer.observer.watch = Some(watch.clone());
-        self
-    }
 }
 
 impl<S: Store + Clone> Limiter<S> {
+    /// Reports refused keys to `watch`, except those of [`spend`](Limiter::spend).
+    #[must_use]
+    pub fn watch(mut self, watch: &Watch) -> Self {
+        Arc::make_mut(&mut self.enforcer).observer.watch = Some(watch.clone());
+        self
+    }
+
     /// Lets keys be [blocked](Limiter::block) by hand. Every decision then looks for a block first: see [`Blocks`].
     ///
     /// # Panics
@@ -150,7 +151,7 @@ impl<S: Store> Limiter<S> {
     /// Spends `cost` on `key`, if every limit admits it.
     pub fn take_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
         let charge = self.charge_for(key, cost);
-        let Enforcer { store, observer, clock, .. } = &self.enforcer;
+        let Enforcer { store, observer, clock, .. } = &*self.enforcer;
         Take::told(store.take(&charge), charge, observer, clock)
     }
 

@@ -14,8 +14,8 @@ use tower::Service;
 use tower_layer::Layer;
 
 use crate::body::Body;
-use crate::future::HttpService;
 use crate::llm::read_body::{ReadBody, Reading};
+use crate::rate_limit::future::HttpService;
 
 /// The default bound of a body, in bytes: that of axum's extractors. A million tokens of text are about 4 MB; raise it
 /// for images.

@@ -12,8 +12,8 @@ use sluicegate_core::cost::llm::TokenUsage;
 use tower::Service;
 use tower_layer::Layer;
 
-use crate::held::find_line;
 use crate::llm::watched::WatchedBody;
+use crate::reply::find_line;
 
 /// A tower layer that reads the usage in the answers of a language model as they pass, and reports it to the
 /// [`RateLimitLayer`](crate::RateLimitLayer) around it, for
@@ -32,7 +32,8 @@ use crate::llm::watched::WatchedBody;
 /// use http_body_util::{BodyExt, Full};
 /// use sluicegate::cost::llm::{Count, tokens};
 /// use sluicegate::service::UsageLayer;
-/// use sluicegate::{Decision, Global, Limit, ManualClock, Memory, RateLimitLayer};
+/// use sluicegate::response::LazyDecision;
+/// use sluicegate::{Global, Limit, ManualClock, Memory, RateLimitLayer};
 /// use tower::{Layer, ServiceExt};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,7 +52,7 @@ use crate::llm::watched::WatchedBody;
 ///     .extensions(true)
 ///     .layer(UsageLayer::new().layer(model));
 ///
-/// let remaining = |response: &Response<_>| response.extensions().get::<Decision>()?.remaining();
+/// let remaining = |response: &Response<_>| response.extensions().get::<LazyDecision>()?.decision().remaining();
 /// let first = service.clone().oneshot(Request::new(())).await?;
 /// // 400 are reserved, and 21 used.
 /// assert_eq!(remaining(&first), Some(600));

@@ -21,9 +21,10 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::upgrade::OnUpgrade;
+use sluicegate_core::adapter::BodyGuard;
 
 use self::stage::Stage;
-use crate::held::Held;
+use crate::http_limit::Guard;
 
 /// How often the handshake is polled at most. Nothing in it waits, so once is enough to begin it and once to
 /// end it; hyper may yield in between.
@@ -45,7 +46,7 @@ struct Shared {
     is_accepted: AtomicBool,
     /// The `OnUpgrade` that hyper has made, for the handler.
     made: Mutex<Option<OnUpgrade>>,
-    held: Mutex<Option<Box<dyn Held>>>,
+    held: Mutex<Option<Guard>>,
 }
 
 impl Upgrade {
@@ -77,7 +78,7 @@ impl Upgrade {
 
     /// Upgrades the connection, which keeps `held` until it is closed. If the handler has dropped its `OnUpgrade`, or
     /// drops it later, `held` is released.
-    pub(crate) fn accept(mut self, held: Option<Box<dyn Held>>) {
+    pub(crate) fn accept(mut self, held: Option<Guard>) {
         *lock(&self.0.shared.held) = held;
         self.0.shared.is_accepted.store(true, Ordering::Release);
         self.0.finish();
@@ -87,7 +88,7 @@ impl Upgrade {
 /// Anything that lets go of something when it is dropped.
 struct Kept<T>(T);
 
-impl<T: Send + Sync> Held for Kept<T> {}
+impl<T: Send + Sync> BodyGuard for Kept<T> {}
 
 impl Handshake {
     fn begin(&mut self) -> Option<OnUpgrade> {

@@ -5,7 +5,8 @@ use super::{CLIENT, keyless};
 use http::{Request, Response};
 use sluicegate::adapter::Refusal;
 use sluicegate::limit::Limits;
-use sluicegate::{Decision, Limit, RateLimitLayer, Rejection};
+use sluicegate::response::LazyDecision;
+use sluicegate::{Limit, RateLimitLayer, Rejection};
 use tower::ServiceExt;
 
 #[tokio::test]
@@ -71,7 +72,7 @@ async fn degraded_requests_are_served_less() {
     assert_eq!(send(&app, "/", "alice").await.body(), "all");
     let degraded = send(&app, "/", "alice").await;
     assert_eq!((degraded.status().as_u16(), degraded.body().as_str()), (200, "less"));
-    assert!(!degraded.extensions().get::<Decision>().unwrap().is_admitted());
+    assert!(!degraded.extensions().get::<LazyDecision>().unwrap().decision().is_admitted());
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::CLIENT;
 use super::common::{app, get, header, secs, send, store};
 use http::{Request, Response};
-use sluicegate::{Decision, Limit, RateLimitLayer};
+use sluicegate::response::LazyDecision;
+use sluicegate::{Limit, RateLimitLayer};
 use tower::ServiceExt;
 
 #[tokio::test]
@@ -96,5 +97,5 @@ async fn a_charge_is_settled_to_what_the_response_cost() {
     // 51 were spent on this window's account.
     let served = cost(10).await.unwrap();
     assert_eq!(served.status(), 200);
-    assert_eq!(served.extensions().get::<Decision>().unwrap().remaining(), Some(39));
+    assert_eq!(served.extensions().get::<LazyDecision>().unwrap().decision().remaining(), Some(39));
 }

@@ -122,12 +122,20 @@ async fn a_place_is_held_beyond_the_usage() {
     body.frame().await.unwrap().unwrap();
     let refused = service.clone().oneshot(Request::new(())).await.unwrap();
     assert_eq!(refused.status(), 429);
-    let decision = refused.extensions().get::<sluicegate::Decision>().unwrap();
+    let decision = refused
+        .extensions()
+        .get::<sluicegate::response::LazyDecision>()
+        .map(|lazy| lazy.decision())
+        .unwrap();
     let remaining: Vec<_> = decision.statuses().map(|status| status.remaining).collect();
     assert_eq!(remaining, [10_000 - 21, 0]);
     drop(body);
     let response = service.oneshot(Request::new(())).await.unwrap();
-    let decision = response.extensions().get::<sluicegate::Decision>().unwrap();
+    let decision = response
+        .extensions()
+        .get::<sluicegate::response::LazyDecision>()
+        .map(|lazy| lazy.decision())
+        .unwrap();
     let remaining: Vec<_> = decision.statuses().map(|status| status.remaining).collect();
     assert_eq!(remaining, [10_000 - 21 - 1_000, 0]);
 }
@@ -251,7 +259,11 @@ async fn a_handler_reports_its_usage_while_it_streams() {
     usage.finish();
     body.collect().await.unwrap();
     let next = service.oneshot(request()).await.unwrap();
-    let decision = next.extensions().get::<sluicegate::Decision>().unwrap();
+    let decision = next
+        .extensions()
+        .get::<sluicegate::response::LazyDecision>()
+        .map(|lazy| lazy.decision())
+        .unwrap();
     let remaining: Vec<_> = decision.statuses().map(|status| status.remaining).collect();
     assert_eq!(remaining, [10_000 - 100 - 2_000, 1_000 - 100 - 900]);
 }

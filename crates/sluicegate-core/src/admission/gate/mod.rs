@@ -36,10 +36,7 @@ struct Queue {
 
 #[derive(Clone)]
 enum Kind {
-    Block,
-    Redirect(Redirect),
-    Degrade,
-    Shadow,
+    Always(Treatment),
     Choose(Arc<dyn Fn(&Decision) -> Rejection + Send + Sync>),
 }
 
@@ -63,7 +60,7 @@ impl Redirect {
 impl Rejection {
     /// Refuses: `429 Too Many Requests`. The default.
     pub const fn block() -> Self {
-        Self { kind: Kind::Block, queue: None }
+        Self { kind: Kind::Always(Treatment::Reject), queue: None }
     }
 
     /// Lets a request wait up to `longest` for its turn, in order of arrival, at most 1,024 at a time. A request that
@@ -82,7 +79,10 @@ impl Rejection {
     /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a shared window,
     /// from others.
     pub const fn queue(longest: Duration) -> Self {
-        Self { kind: Kind::Block, queue: Some(Queue { longest, most: WAITING }) }
+        Self {
+            kind: Kind::Always(Treatment::Reject),
+            queue: Some(Queue { longest, most: WAITING }),
+        }
     }
 
     /// Lets at most `most` requests wait at a time.
@@ -125,7 +125,7 @@ impl Rejection {
             "the redirect's location {location:?} is not a URI of visible ASCII characters",
         );
         let redirect = Redirect::new(307, location);
-        Self { kind: Kind::Redirect(redirect), queue: None }
+        Self { kind: Kind::Always(Treatment::Redirect(redirect)), queue: None }
     }
 
     /// Redirects with another status: 302, 303, 307 or 308.
@@ -141,7 +141,7 @@ impl Rejection {
             "{status} does not redirect to a location: use 302, 303, 307 or 308",
         );
         match &mut self.kind {
-            Kind::Redirect(redirect) => redirect.status = status,
+            Kind::Always(Treatment::Redirect(redirect)) => redirect.status = status,
             _ => panic!("`status` belongs to `Rejection::redirect`"),
         }
         self
@@ -150,14 +150,14 @@ impl Rejection {
     /// Forwards the request with a mark, so that the handler can serve less. It is charged to none of its limits,
     /// including those that would admit it. Put limits that must hold in any case into a layer of their own.
     pub const fn degrade() -> Self {
-        Self { kind: Kind::Degrade, queue: None }
+        Self { kind: Kind::Always(Treatment::Degrade), queue: None }
     }
 
     /// Forwards everything and only reports what would have been refused: for trying all limits of a layer on real
     /// traffic. To try one limit beside others, there is [`Limit::shadow`](crate::Limit::shadow). No request waits,
     /// unless there is a [`queue`](Self::queue) before it.
     pub const fn shadow() -> Self {
-        Self { kind: Kind::Shadow, queue: None }
+        Self { kind: Kind::Always(Treatment::Shadow), queue: None }
     }
 
     /// Chooses for each refused request, for example blocks banned keys and degrades all others.
@@ -169,10 +169,7 @@ impl Rejection {
 
     fn treatment(&self, decision: &Decision) -> Treatment {
         match &self.kind {
-            Kind::Block => Treatment::Reject,
-            Kind::Redirect(redirect) => Treatment::Redirect(redirect.clone()),
-            Kind::Degrade => Treatment::Degrade,
-            Kind::Shadow => Treatment::Shadow,
+            Kind::Always(treatment) => treatment.clone(),
             Kind::Choose(choose) => match choose(decision) {
                 // Only one choice is followed: a chain of them could be endless.
                 Self { kind: Kind::Choose(_), .. } => Treatment::Reject,
@@ -191,10 +188,7 @@ impl Default for Rejection {
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Block => f.write_str("Block"),
-            Self::Redirect(redirect) => redirect.fmt(f),
-            Self::Degrade => f.write_str("Degrade"),
-            Self::Shadow => f.write_str("Shadow"),
+            Self::Always(treatment) => treatment.fmt(f),
             Self::Choose(_) => f.write_str("Choose"),
         }
     }
@@ -281,7 +275,8 @@ impl Gate {
             return None;
         }
         // A queue in front of a shadow was asked for explicitly. A leaky bucket's own queue is on trial as well.
-        let waits = self.rejection.queue.is_some() || !matches!(self.rejection.kind, Kind::Shadow);
+        let waits = self.rejection.queue.is_some()
+            || !matches!(self.rejection.kind, Kind::Always(Treatment::Shadow));
         waits.then_some(wait)
     }
 }

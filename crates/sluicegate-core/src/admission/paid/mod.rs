@@ -1,305 +1,470 @@
-//! What a request that is served has paid, until it has been answered.
+//! What a request that goes ahead has paid. It is the one thing that is settled: by the response, by the end of the
+//! response's body, or by a drop.
 
-mod one;
+mod record;
 
-use std::rc::Rc;
 use std::sync::Arc;
+use std::{fmt, mem};
 
-use self::one::One;
-use crate::admission::enforcer::Enforcer;
-use crate::cost::account::Reply;
+pub use self::record::{BodyGuard, HeaderLines, ReplyHead, ReplyRecord};
+use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
+use crate::admission::unserved::is_unserved;
+use crate::cost::account::{Account, Reply};
 use crate::cost::llm::settle::is_unread;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
-use crate::limit::{Decision, Outcome, Receipt};
+use crate::key::KeptKey;
+use crate::limit::{Decision, Limit, Outcome, Receipt, Verdict};
 use crate::observe::observer::Event;
+use crate::response::LazyDecision;
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
-use crate::store::ticket::hold::Hold;
-use crate::store::ticket::rest::Rest;
-use crate::store::ticket::{self, Ticket};
 
-/// A handle to an [`Enforcer`]: what a request under way keeps of the layer that admitted it.
-pub trait AsEnforcer {
-    /// The store of the enforcer.
-    type Store: Store;
-
-    /// The enforcer.
-    fn as_enforcer(&self) -> &Enforcer<Self::Store>;
-}
-
-impl<S: Store> AsEnforcer for Enforcer<S> {
-    type Store = S;
-
-    #[inline]
-    fn as_enforcer(&self) -> &Self {
-        self
-    }
-}
-
-macro_rules! pointers {
-    ($($pointer:ident),*) => {$(
-        impl<E: AsEnforcer + ?Sized> AsEnforcer for $pointer<E> {
-            type Store = E::Store;
-
-            #[inline]
-            fn as_enforcer(&self) -> &Enforcer<E::Store> {
-                (**self).as_enforcer()
-            }
-        }
-    )*};
-}
-
-pointers!(Arc, Rc);
-
-/// Settles through the store of an enforcer: one pointer for each request, not two.
-#[derive(Debug, Clone)]
-pub struct Via<E>(pub(crate) E);
-
-impl<E: AsEnforcer> ticket::Settle for Via<E> {
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        Store::settle(&self.0.as_enforcer().store, debit, receipt, spent);
-    }
-}
-
-/// How a request is served, to be [paid](Self::paid) for.
-#[derive(Debug)]
-pub enum Served {
-    /// It was admitted.
-    Charged(Outcome),
-    /// It was refused, and is served less: nothing was charged.
-    Degraded(Box<Decision>),
-    /// It would have been refused, were the limit more than a shadow: nothing was charged.
-    Shadowed(Box<Decision>),
-    /// Nobody could tell: nothing was charged.
-    Unknown,
-}
-
-impl Served {
-    /// What it has paid of the charge. It is settled through `enforcer`.
-    #[inline]
-    pub fn paid<E: AsEnforcer>(self, charge: &mut Charge, enforcer: impl FnOnce() -> E) -> Paid<E> {
-        Paid(match self {
-            Self::Charged(mut outcome) => {
-                return Paid::charged(enforcer(), charge, &mut outcome);
-            }
-            Self::Degraded(decision) => Payment::Degraded(enforcer(), decision),
-            Self::Shadowed(decision) => Payment::Shadowed(decision),
-            Self::Unknown => Payment::Unknown,
-        })
-    }
-}
-
-/// What a request that is served has paid; to be [closed](Self::close) when it has been answered, and
-/// [ended](Self::end) with the response's body if there is a [rest](Self::rest).
+/// What a request that goes ahead has paid, until that is settled.
 ///
-/// Small, because it moves along with the response's future, and that is boxed more often than not.
-#[derive(Debug)]
-pub struct Paid<E: AsEnforcer>(Payment<E>);
-
-#[derive(Debug)]
-enum Payment<E: AsEnforcer> {
-    /// A charge to one known limit, as most are.
-    One(One<E>),
-    Several(Box<Ticket<Via<E>>>),
-    Degraded(E, Box<Decision>),
-    Shadowed(Box<Decision>),
-    Unknown,
+/// An adapter [closes](Self::close) it with the head of the response, and hands its [rest](Self::take_rest) to the body
+/// of the response, where there is one. Code without responses settles it to an amount ([`settle_to`](Self::settle_to)),
+/// to nothing ([`give_back`](Self::give_back)) or to all of it ([`keep`](Self::keep)).
+///
+/// If it is dropped unsettled, because the client has gone or the service failed, the request keeps its charge, and what
+/// is held (a place of [`Limit::concurrent`](crate::Limit::concurrent)) is given back. A request that is still waiting
+/// for its turn gives everything back. So does one that waited in an inner layer when it was
+/// [dropped](crate::adapter::listen_unserved). What waits for the end of a body is settled as if it had ended.
+///
+/// It is settled through the handle `E` to the enforcer that admitted it.
+pub struct Paid<E: AsEnforcer> {
+    /// `None` where nothing was charged and there is nothing to tell the client.
+    enforcer: Option<E>,
+    charge: Charged,
+    stage: Stage,
 }
 
-impl<E: AsEnforcer> Payment<E> {
-    #[inline(never)]
-    fn several(enforcer: E, charge: &mut Charge, outcome: &mut Outcome) -> Self {
-        let charge = std::mem::take(charge);
-        Self::Several(Box::new(Ticket::begun(Via(enforcer), charge, outcome.taken())))
-    }
+/// What a [`Limiter`](https://docs.rs/sluicegate/latest/sluicegate/struct.Limiter.html) hands out for a request that it
+/// has admitted, to be settled when the real cost is known.
+pub type Ticket<S> = Paid<Arc<Enforcer<S>>>;
+
+enum Charged {
+    /// Nobody could tell, or the rule charges nothing.
+    Nothing,
+    /// A charge to one known limit, as most are. It is kept in place, and without the parts of a [`Debit`] that follow
+    /// from the limit: it moves along with the future of the response, several times.
+    One(One),
+    Several(Box<(Charge, Outcome)>),
+    /// A limit is exceeded, and the request is served all the same, in full or less.
+    Exceeded {
+        decision: Box<Decision>,
+        is_degraded: bool,
+    },
+}
+
+struct One {
+    key: KeptKey,
+    cost: u64,
+    account: Option<Account>,
+    outcome: Outcome,
+    /// The index of the limit among those known.
+    at: u32,
+    /// Whether the limit is one that is held.
+    is_held: bool,
+}
+
+enum Stage {
+    /// The request waits for its turn.
+    Waiting,
+    /// It is being served.
+    Open,
+    /// The head of the response is there, and something waits for the end of its body.
+    Answered {
+        is_running: bool,
+        /// Whether what is charged by tokens is settled already.
+        is_final: bool,
+        /// What rules are asked about, unless only places are to be given back.
+        reply: Option<Box<ReplyRecord>>,
+    },
+    Settled,
 }
 
 impl<E: AsEnforcer> Paid<E> {
-    /// The charge of a request that goes ahead, to be settled. Takes what has to be kept of it and of the outcome.
+    /// The charge that the store of `enforcer` has answered with `outcome`. If the store refused, and the request is
+    /// forwarded all the same, nothing was charged and nothing is settled.
+    pub fn new(enforcer: E, mut charge: Charge, outcome: Outcome) -> Self {
+        let stage = match outcome.verdict() {
+            Verdict::Admit { wait } if wait.is_zero() => Stage::Open,
+            Verdict::Admit { .. } => Stage::Waiting,
+            Verdict::Refuse { .. } | Verdict::Never => Stage::Settled,
+        };
+        let mut paid = Self::open(enforcer, &mut charge, outcome);
+        paid.stage = stage;
+        paid
+    }
+
+    /// The charge of a request that goes ahead at once, of which this takes what has to be kept. A shadow makes no
+    /// request wait, even if its limit has a queue.
     #[inline(always)]
-    pub fn charged(enforcer: E, charge: &mut Charge, outcome: &mut Outcome) -> Self {
-        Self(match One::new(enforcer, charge, outcome) {
-            Ok(one) => Payment::One(one),
-            Err(enforcer) => Payment::several(enforcer, charge, outcome),
-        })
+    pub(crate) fn open(enforcer: E, charge: &mut Charge, outcome: Outcome) -> Self {
+        let only = charge.only();
+        let known = only.and_then(|debit| Some((debit, position(&enforcer, &debit.limit)?)));
+        let charge = match known {
+            Some((debit, at)) => Charged::One(One {
+                key: KeptKey::of(&debit.key),
+                cost: debit.cost,
+                account: debit.account.clone(),
+                outcome,
+                at,
+                is_held: debit.limit.is_held(),
+            }),
+            None => Charged::several(charge, outcome),
+        };
+        Self { enforcer: Some(enforcer), charge, stage: Stage::Open }
     }
 
     /// Nothing was charged.
-    pub fn nothing() -> Self {
-        Self(Payment::Unknown)
+    pub const fn nothing() -> Self {
+        Self { enforcer: None, charge: Charged::Nothing, stage: Stage::Settled }
     }
 
+    /// A request that exceeds a limit and is served less.
+    pub(crate) fn degraded(enforcer: E, decision: Box<Decision>) -> Self {
+        let charge = Charged::Exceeded { decision, is_degraded: true };
+        Self { enforcer: Some(enforcer), charge, stage: Stage::Settled }
+    }
+
+    /// A request that exceeds a limit on trial. Its client is told nothing.
+    pub(crate) fn shadowed(decision: Box<Decision>) -> Self {
+        let charge = Charged::Exceeded { decision, is_degraded: false };
+        Self { enforcer: None, charge, stage: Stage::Settled }
+    }
+
+    /// The wait is over: from now on the request counts, whatever becomes of it.
+    pub(crate) fn begin(&mut self) {
+        if let Stage::Waiting = self.stage {
+            self.stage = Stage::Open;
+        }
+    }
+}
+
+/// What it says.
+impl<E: AsEnforcer> Paid<E> {
     /// The handle to the enforcer, where there is something to tell the client.
     #[inline]
     pub fn enforcer(&self) -> Option<&E> {
-        match &self.0 {
-            Payment::One(one) => Some(one.enforcer()),
-            Payment::Several(ticket) => Some(&ticket.store().0),
-            Payment::Degraded(enforcer, _) => Some(enforcer),
-            Payment::Shadowed(_) | Payment::Unknown => None,
+        self.enforcer.as_ref()
+    }
+
+    #[inline]
+    fn settings(&self) -> Option<&Enforcer<E::Store>> {
+        self.enforcer.as_ref().map(AsEnforcer::as_enforcer)
+    }
+
+    /// Whether any limit has decided.
+    pub(crate) fn is_decided(&self) -> bool {
+        !matches!(self.charge, Charged::Nothing)
+    }
+
+    /// The verdict and the status of each limit; of none, if nothing was charged.
+    pub fn decision(&self) -> Decision {
+        match &self.charge {
+            Charged::Nothing => Outcome::free().decision(&Charge::new()),
+            Charged::One(one) => match self.limit(one) {
+                Some(limit) => one.outcome.decision([(limit, one.cost)]),
+                None => Outcome::free().decision(&Charge::new()),
+            },
+            Charged::Several(charged) => charged.1.decision(&charged.0),
+            Charged::Exceeded { decision, .. } => (**decision).clone(),
         }
     }
 
-    /// Hands the decision out, if there is one, for handlers to see. It is large, so it is made right where it is used.
+    /// The decision, to be made where a handler asks for it.
     #[inline(always)]
-    pub(crate) fn leave_decision(&self, leave: impl FnOnce(Decision)) {
-        match &self.0 {
-            Payment::One(one) => leave(one.decision()),
-            _ => {
-                if let Some(decision) = self.decision() {
-                    leave(decision);
-                }
+    pub(crate) fn lazy_decision(&self) -> Option<LazyDecision> {
+        match &self.charge {
+            Charged::One(one) => {
+                Some(LazyDecision::of_one(*self.limit(one)?, one.cost, one.outcome.clone()))
+            }
+            Charged::Nothing => None,
+            Charged::Several(_) | Charged::Exceeded { .. } => {
+                Some(LazyDecision::from(Box::new(self.decision())))
             }
         }
     }
 
-    /// The decision, for handlers to see.
-    pub fn decision(&self) -> Option<Decision> {
-        match &self.0 {
-            Payment::One(one) => Some(one.decision()),
-            Payment::Several(ticket) => Some(ticket.decision()),
-            Payment::Degraded(_, decision) | Payment::Shadowed(decision) => {
-                Some((**decision).clone())
-            }
-            Payment::Unknown => None,
-        }
+    #[inline]
+    fn limit(&self, one: &One) -> Option<&Limit> {
+        Some(self.settings()?.known[one.at as usize].limit())
     }
 
     /// Hands out the index of the known limit that was charged, and the value of the `RateLimit` field about it.
     /// Returns `false` where it is not one known limit, or its numbers have changed.
     pub(crate) fn tell(&self, tell: impl FnOnce(usize, &[u8])) -> bool {
-        let Payment::One(one) = &self.0 else { return false };
-        if one.limit().is_shadow() || one.is_by_other_numbers() {
+        let (Charged::One(one), Some(settings)) = (&self.charge, self.settings()) else {
+            return false;
+        };
+        let known = &settings.known[one.at as usize];
+        let limit = known.limit();
+        let is_plain = !one.outcome.has_notes() && !one.outcome.is_by_other_numbers();
+        if limit.is_shadow() || !is_plain {
             return false;
         }
-        let (remaining, window, soft) = one.left();
+        let (remaining, window, soft) = one.outcome.left_of(0, limit);
         let mut line = Line::new();
-        line.text(one.known().name());
+        line.text(known.name());
         fields::rate_limit_item(&mut line, remaining, window, soft);
-        tell(one.at(), line.as_bytes());
+        tell(one.at as usize, line.as_bytes());
         true
     }
 
     /// Whether the request exceeds a limit and is served all the same.
     #[inline]
     pub(crate) fn exceeds(&self) -> bool {
-        matches!(self.0, Payment::Degraded(..) | Payment::Shadowed(_))
+        matches!(self.charge, Charged::Exceeded { .. })
     }
 
     /// Whether the handler is to serve less.
     #[inline]
     pub fn is_degraded(&self) -> bool {
-        matches!(self.0, Payment::Degraded(..))
-    }
-
-    /// Whether a response may leave a [rest](Self::rest) that waits for the end of its body.
-    #[inline]
-    pub fn may_wait(&self) -> bool {
-        match &self.0 {
-            Payment::One(one) => one.may_wait(),
-            Payment::Several(ticket) => {
-                ticket.may_wait() && ticket.store().0.as_enforcer().hold == Hold::End
-            }
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
-        }
+        matches!(self.charge, Charged::Exceeded { is_degraded: true, .. })
     }
 
     /// Whether it is not settled yet, by whatever response.
     #[inline]
     pub fn is_open(&self) -> bool {
-        match &self.0 {
-            Payment::One(one) => one.is_open(),
-            Payment::Several(ticket) => ticket.is_open(),
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
-        }
+        matches!(self.stage, Stage::Waiting | Stage::Open)
     }
 
-    /// What waits for the end of the body.
+    /// Whether a response may leave a [rest](Self::take_rest) that waits for the end of its body.
     #[inline]
-    pub fn rest(&self) -> Rest {
-        match &self.0 {
-            Payment::One(one) => one.rest(),
-            Payment::Several(ticket) => ticket.rest(),
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => Rest::Nothing,
+    pub fn may_wait(&self) -> bool {
+        let waits = match &self.charge {
+            Charged::One(one) => one.is_held || one.account.as_ref().is_some_and(Account::may_wait),
+            Charged::Several(charged) => charged.0.debits().any(Debit::may_wait),
+            Charged::Nothing | Charged::Exceeded { .. } => false,
+        };
+        waits && self.settings().is_some_and(|settings| settings.hold == Hold::End)
+    }
+}
+
+/// How it is settled.
+impl<E: AsEnforcer> Paid<E> {
+    /// Settles with the head of the response all that does not wait for the end of its body, and says
+    /// whether there is anything to tell the client of it: nothing where a limit further in refused, since
+    /// what was charged here is then given back.
+    #[inline]
+    pub fn close(&mut self, reply: &impl ReplyHead) -> bool {
+        let is_refusal = reply.is_refusal();
+        // Nearly always what was charged stands.
+        let stands = match &self.charge {
+            Charged::One(one) => !is_refusal && one.account.is_none() && !one.is_held,
+            Charged::Several(_) => false,
+            Charged::Nothing | Charged::Exceeded { .. } => true,
+        };
+        if stands {
+            self.stage = Stage::Settled;
+        } else if self.is_open() {
+            self.close_by(reply, is_refusal);
+        }
+        self.enforcer.is_some() && !is_refusal
+    }
+
+    #[inline(never)]
+    fn close_by(&mut self, reply: &impl ReplyHead, is_refusal: bool) {
+        let is_running = reply.is_running();
+        let is_late = self.may_wait() && !is_refusal;
+        let waits = |debit: &Debit| is_late && debit.waits(is_running);
+        let debits = self.debits();
+        if !debits.iter().any(waits) {
+            if is_late {
+                self.note_unread(reply);
+            }
+            return self.end(|debit| debit.spent(reply));
+        }
+        let is_asked = debits.iter().any(|debit| debit.account_waits(is_running));
+        self.each(&debits, |debit| if waits(debit) { debit.cost } else { debit.spent(reply) });
+        let reply = is_asked.then(|| Box::new(reply.record()));
+        self.stage = Stage::Answered { is_running, is_final: false, reply };
+    }
+
+    /// What waits for the end of the body, for the body to take along as its [`BodyGuard`].
+    #[inline]
+    pub fn take_rest(&mut self) -> Option<Self> {
+        let waits = matches!(self.stage, Stage::Answered { .. });
+        waits.then(|| mem::replace(self, Self::nothing()))
+    }
+
+    /// A part of the body has passed. If the usage of its tokens is final, they are settled now: the end of the body may
+    /// come late, or never.
+    fn end_usage(&mut self) {
+        let Stage::Answered { is_running, is_final: false, reply: Some(reply) } = &self.stage
+        else {
+            return;
+        };
+        if reply.is_final() {
+            let is_due = |debit: &Debit| debit.is_by_usage() && debit.waits(*is_running);
+            let spent =
+                |debit: &Debit| if is_due(debit) { debit.spent(&**reply) } else { debit.cost };
+            self.each(&self.debits(), spent);
+            if let Stage::Answered { is_final, .. } = &mut self.stage {
+                *is_final = true;
+            }
         }
     }
 
-    /// Settles the [rest](Self::rest): the body has ended, or will not be sent any more. What waits for
-    /// that by its account needs the `reply`, without which its charge stands.
-    ///
-    /// What is dropped without this gives back what is held.
-    pub fn end(&mut self, reply: Option<&dyn Reply>) {
+    /// Settles what has waited for the end of the body: it has ended, or will not be sent any more.
+    fn end_body(&mut self) {
+        let stage = mem::replace(&mut self.stage, Stage::Settled);
+        let Stage::Answered { is_running, is_final, reply } = stage else { return };
+        let reply = reply.as_deref().map(|reply| reply as &dyn Reply);
         if let Some(reply) = reply {
             self.note_unread(reply);
         }
-        match &mut self.0 {
-            Payment::One(one) => one.end(reply),
-            Payment::Several(ticket) => ticket.finish(reply),
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => {}
-        }
+        self.each(&self.debits(), |debit| {
+            let is_open = debit.waits(is_running) && !(is_final && debit.is_by_usage());
+            if is_open { debit.spent_at_end(reply) } else { debit.cost }
+        });
     }
 
-    /// Settles what is charged by tokens, now that their usage is final. The rest waits for [`end`](Self::end).
-    pub(crate) fn end_usage(&mut self, reply: &dyn Reply) {
-        match &mut self.0 {
-            Payment::One(one) => one.end_usage(reply),
-            Payment::Several(ticket) => ticket.finish_usage(reply),
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => {}
+    /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
+    pub fn settle(mut self, reply: &dyn Reply) {
+        self.end(|debit| debit.spent(reply));
+    }
+
+    /// Changes the charge to `spent` of each limit: gives back the excess, or charges the difference, beyond the
+    /// limit if necessary. What is held is given back.
+    ///
+    /// A charge is given back as far as it has not been recovered since: see
+    /// [`Limit::settle`](crate::Limit::settle).
+    pub fn settle_to(mut self, spent: u64) {
+        self.end(|debit| if debit.limit.is_held() { 0 } else { spent });
+    }
+
+    /// Keeps the charge as it is, even if the request still waits for its turn. What is held is given back. Dropping
+    /// it after the request has had its turn does the same.
+    pub fn keep(mut self) {
+        self.end(kept);
+    }
+
+    /// Gives everything back, as if the request had never come.
+    pub fn give_back(mut self) {
+        self.end(|_| 0);
+    }
+
+    fn end(&mut self, spent: impl Fn(&Debit) -> u64) {
+        if self.is_open() {
+            self.stage = Stage::Settled;
+            self.each(&self.debits(), spent);
         }
     }
 
     /// Tells the observer if tokens were charged for a response whose usage was not read.
     fn note_unread(&self, reply: &dyn Reply) {
-        let counts_tokens = match &self.0 {
-            Payment::One(one) => one.counts_tokens(),
-            Payment::Several(ticket) => ticket.counts_tokens(),
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
-        };
-        if let (true, Some(enforcer)) = (counts_tokens && is_unread(reply), self.enforcer()) {
-            let enforcer = enforcer.as_enforcer();
-            enforcer.observer.saw(&enforcer.clock, Event::Unread);
+        let counts_tokens = self.debits().iter().any(Debit::counts_tokens);
+        if let (true, Some(settings)) = (counts_tokens && is_unread(reply), self.settings()) {
+            settings.observer.saw(&settings.clock, Event::Unread);
         }
     }
 
-    /// Settles with the head of the response all that does not wait for the end of its body, and says
-    /// whether there is anything to tell the client of it: nothing where a limit further in refused, since
-    /// what was charged here is then given back.
+    /// What was charged, in full.
+    fn debits(&self) -> Debits<'_> {
+        match &self.charge {
+            Charged::One(one) => {
+                let debit = self.limit(one).map(|limit| Debit {
+                    limit: *limit,
+                    key: one.key.key(),
+                    cost: one.cost,
+                    account: one.account.clone(),
+                    is_length: false,
+                });
+                Debits { one: debit, several: None, outcome: Some(&one.outcome) }
+            }
+            Charged::Several(charged) => {
+                Debits { one: None, several: Some(&charged.0), outcome: Some(&charged.1) }
+            }
+            Charged::Nothing | Charged::Exceeded { .. } => Debits::default(),
+        }
+    }
+
+    /// Changes each charge into what `spent` says of it.
+    fn each(&self, debits: &Debits<'_>, spent: impl Fn(&Debit) -> u64) {
+        let Some(settings) = self.settings() else { return };
+        for (debit, receipt) in debits.iter().zip(debits.receipts()) {
+            let spent = spent(debit);
+            if spent != debit.cost && !receipt.is_void() {
+                settings.store.settle(debit, &receipt, spent);
+            }
+        }
+    }
+}
+
+impl<E: AsEnforcer> BodyGuard for Paid<E> {
+    fn passed(&mut self) {
+        self.end_usage();
+    }
+
+    fn saw_trailers(&mut self, trailers: &dyn Fn() -> Box<dyn HeaderLines>) {
+        if let Stage::Answered { reply: Some(reply), .. } = &mut self.stage {
+            reply.add_trailers(trailers());
+        }
+    }
+}
+
+impl<E: AsEnforcer> Drop for Paid<E> {
     #[inline]
-    pub fn close(&mut self, reply: &dyn Reply) -> bool {
-        let is_refusal = reply.is_refusal();
-        match &mut self.0 {
-            Payment::One(one) => one.close(reply, is_refusal),
-            Payment::Several(ticket) => {
-                let hold = ticket.store().0.as_enforcer().hold;
-                ticket.close(reply, hold);
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::Settled => {}
+            Stage::Answered { .. } => self.end_body(),
+            Stage::Open if !is_unserved() => {
+                if !matches!(&self.charge, Charged::One(One { is_held: false, .. })) {
+                    self.end(kept);
+                }
             }
-            Payment::Degraded(..) => {}
-            Payment::Shadowed(_) | Payment::Unknown => return false,
-        }
-        if !is_refusal && self.may_wait() && self.rest() == Rest::Nothing {
-            self.note_unread(reply);
-        }
-        !is_refusal
-    }
-}
-
-impl<E: AsEnforcer> Paid<E> {
-    /// The ticket of a charge, settled by `store` from now on; `None` where there is none.
-    pub fn into_ticket<S: Store>(self, store: impl FnOnce(&E) -> S) -> Option<Ticket<S>> {
-        match self.0 {
-            Payment::Several(ticket) => Some(ticket.on(|via| store(&via.0))),
-            Payment::One(one) => {
-                let store = store(one.enforcer());
-                Some(one.into_ticket(store))
-            }
-            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => None,
+            Stage::Open | Stage::Waiting => self.end(|_| 0),
         }
     }
 }
 
-impl<E: AsEnforcer> From<Ticket<Via<E>>> for Paid<E> {
-    fn from(ticket: Ticket<Via<E>>) -> Self {
-        Self(Payment::Several(Box::new(ticket)))
+/// What stays charged of a request that was served and not settled otherwise: places are given back.
+fn kept(debit: &Debit) -> u64 {
+    if debit.limit.is_held() { 0 } else { debit.cost }
+}
+
+#[inline]
+fn position(enforcer: &impl AsEnforcer, limit: &Limit) -> Option<u32> {
+    let known = &enforcer.as_enforcer().known;
+    (0..).zip(known.iter()).find_map(|(at, known)| known.limit().is_same(limit).then_some(at))
+}
+
+impl Charged {
+    #[inline(never)]
+    fn several(charge: &mut Charge, outcome: Outcome) -> Self {
+        Self::Several(Box::new((mem::take(charge), outcome)))
     }
 }
+
+/// What was charged, and the answer of the store about it.
+#[derive(Default)]
+struct Debits<'a> {
+    one: Option<Debit>,
+    several: Option<&'a Charge>,
+    outcome: Option<&'a Outcome>,
+}
+
+impl Debits<'_> {
+    fn iter(&self) -> impl Iterator<Item = &Debit> {
+        self.one.iter().chain(self.several.into_iter().flat_map(Charge::debits))
+    }
+
+    fn receipts(&self) -> impl Iterator<Item = Receipt> {
+        self.outcome.into_iter().flat_map(Outcome::receipts)
+    }
+}
+
+impl<E: AsEnforcer> fmt::Debug for Paid<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let debits = self.debits();
+        let limits = debits.iter().map(|debit| debit.limit);
+        f.debug_struct("Paid").field("limits", &Vec::from_iter(limits)).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

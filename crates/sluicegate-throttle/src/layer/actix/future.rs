@@ -10,10 +10,11 @@ use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::http::{Method, StatusCode};
 use actix_web::{Error, HttpMessage};
 use pin_project_lite::pin_project;
+use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
-use sluicegate_core::{Cost, Decision};
+use sluicegate_core::response::LazyDecision;
 
 use super::body::{ActixBody, is_empty};
 use super::inside::Inside;
@@ -80,7 +81,7 @@ where
             Turn::Start(in_service) => State::running(in_service, request, &inside),
             turn => {
                 // Limits that the request has passed have left their decision in it.
-                let is_unserved = request.extensions().contains::<Decision>();
+                let is_unserved = request.extensions().contains::<LazyDecision>();
                 State::Queued {
                     queued: Box::new(Queued { turn, request: Some(request), is_unserved }),
                 }

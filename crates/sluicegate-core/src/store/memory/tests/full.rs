@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::admission::enforcer::Enforcer;
-use crate::admission::judge::Action;
 use crate::key::Global;
 use crate::key::testing::Request;
 use crate::limit::Receipt;
@@ -133,15 +132,19 @@ fn a_layer_refuses_what_must_not_pass_and_counts_what_was_not_counted() {
     let missing = Limit::per_hour(7);
     fill(&store, missing);
     let enforcer = Enforcer::new(store.clone(), &known.by(Global));
-    let judged = |answer| {
+    let is_served = |charge: &mut Charge| {
+        let answer = store.take(charge).now();
+        Enforcer::judge(enforcer.clone(), answer, charge, None).is_ok()
+    };
+    let served = |answer| {
         let mut charge = Charge::of(missing.when_full(answer), key(2_000_000), 1);
-        let alone = enforcer.judge(store.take(&charge).now(), &charge, None);
+        let alone = is_served(&mut charge.clone());
         charge.add(known, key(1), 1).expect("two limits");
-        [alone, enforcer.judge(store.take(&charge).now(), &charge, None)]
+        [alone, is_served(&mut charge)]
     };
     // The row of the known key has to be made while there is room; here it would share one.
-    assert!(matches!(judged(WhenFull::Refuse), [Action::Refuse(_), Action::Refuse(_)]));
-    assert!(matches!(judged(WhenFull::Admit), [Action::Serve(_), Action::Serve(_)]));
+    assert_eq!(served(WhenFull::Refuse), [false, false]);
+    assert_eq!(served(WhenFull::Admit), [true, true]);
     let counts = enforcer.observer.counters.read();
     assert_eq!([counts.store_failures, counts.uncounted, counts.refused], [3, 1, 0]);
 }

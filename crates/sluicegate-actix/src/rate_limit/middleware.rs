@@ -1,22 +1,23 @@
 use std::fmt;
 use std::future::{Ready, ready};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
-use sluicegate_core::Memory;
-use sluicegate_core::adapter::{Enforcer, Known, Refusal};
-use sluicegate_core::observe::Counts;
+use sluicegate_core::adapter::{Enforcer, Hold, Known, Refusal, client_error};
+use sluicegate_core::observe::{Counts, ShowKeys, Watch};
 use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
-use sluicegate_core::store::{BoxStore, Store};
+use sluicegate_core::store::{BoxStore, OnStoreError, Store};
+use sluicegate_core::{Fields, Memory, Rejection};
 
+use super::service::RateLimitService;
 use crate::body::Body;
 use crate::boxed::BoxRule;
 use crate::limited::Limited;
-use crate::rate_limit::RateLimitService;
 use crate::respond::{Respond, in_dialect};
 use crate::shared::{Shared, Site};
 use crate::view::RequestView;
@@ -136,8 +137,87 @@ where
 }
 
 impl<R, S> RateLimit<R, S> {
-    // A change of the rejection keeps the gate: all workers together have one queue.
-    sluicegate_core::adapter::settings!("sluicegate_actix", "RateLimit");
+    /// What happens when the store fails, is full, or does not answer in time; requests are
+    /// [admitted](OnStoreError::Admit) by default.
+    pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
+        self.with(|enforcer| enforcer.on_store_error = on_store_error)
+    }
+
+    /// How long to wait for a store that is not in this process; one second by default.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.with(|enforcer| enforcer.deadline = Some(deadline))
+    }
+
+    /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
+    /// answer whose cost is [running](crate::cost::RunningCost) is settled: by default when the response's body
+    /// has ended, or the upgraded connection has closed.
+    ///
+    /// ```
+    /// use sluicegate_actix::adapter::Hold;
+    /// use sluicegate_actix::{Ip, Limit, RateLimit};
+    ///
+    /// // Five requests being handled. Responses that are still being sent to slow clients do not count.
+    /// let limit = RateLimit::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
+    /// # let _ = limit;
+    /// ```
+    pub fn hold_until(self, hold: Hold) -> Self {
+        self.with(|enforcer| enforcer.hold = hold)
+    }
+
+    /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
+    pub fn rejection(self, rejection: Rejection) -> Self {
+        // This keeps the gate: all workers together have one queue.
+        self.with(|enforcer| enforcer.gate = enforcer.gate.with(rejection))
+    }
+
+    /// The status for a request that can never be admitted, because it costs more than a limit ever admits (see
+    /// [`Refusal::NeverFits`]). By default it is `413 Content Too Large` if the cost is the length of the body, and
+    /// `422 Unprocessable Content` otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If the status is not from 400 to 499, or is 429, which invites the client to try again.
+    #[track_caller]
+    pub fn never_fits_status(self, status: u16) -> Self {
+        let never_fits_status = client_error(status);
+        self.with(|enforcer| enforcer.never_fits_status = never_fits_status)
+    }
+
+    /// Which header fields tell clients what they have left; [`Fields::DRAFT`] by default.
+    pub fn fields(self, fields: Fields) -> Self {
+        self.with(|enforcer| enforcer.fields = fields)
+    }
+
+    /// Writes the header fields of OpenAI's or Anthropic's API too, for the clients of language models. `None`
+    /// changes nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the [`Dialect`] names no policy, or one that none of the rule's limits has.
+    #[track_caller]
+    pub fn dialect(self, dialect: impl Into<Option<Dialect>>) -> Self {
+        match dialect.into() {
+            Some(dialect) => self.with(|enforcer| enforcer.speak(dialect)),
+            None => self,
+        }
+    }
+
+    /// Whether the decision is left in the extensions of requests, for handlers, and of responses, for outer
+    /// middleware, as a [`LazyDecision`](crate::response::LazyDecision). By default it is left in requests, and in
+    /// responses only if a limit is exceeded.
+    pub fn extensions(self, extensions: bool) -> Self {
+        self.with(|enforcer| enforcer.extensions = extensions.into())
+    }
+
+    /// Reports refused keys to `watch`: a [`Watch`] shows those that are refused most.
+    pub fn watch(self, watch: &Watch) -> Self {
+        self.with(|enforcer| enforcer.observer.watch = Some(watch.clone()))
+    }
+
+    /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
+    pub fn show_keys(self, show_keys: ShowKeys) -> Self {
+        self.with(|enforcer| enforcer.observer.show_keys = show_keys)
+    }
 
     /// Answers every refusal with an error in the form of OpenAI's or Anthropic's API; see
     /// [`Dialect::error_body`](crate::response::Dialect::error_body). `None` changes nothing.
@@ -211,7 +291,8 @@ impl<R, S> RateLimit<R, S> {
         self.limited.enforcer.gate.waiting()
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Enforcer<S>)) -> Self {
+    /// Changes any setting of how requests are admitted.
+    pub fn with(mut self, change: impl FnOnce(&mut Enforcer<S>)) -> Self {
         change(&mut self.limited.enforcer);
         self
     }

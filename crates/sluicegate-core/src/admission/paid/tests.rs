@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use super::*;
 use crate::clock::ManualClock;
 use crate::cost::account::{Account, Due};
 use crate::key::{KeyBuf, Part};
-use crate::limit::Limit;
+use crate::limit::Limits;
 use crate::store::memory::Memory;
 
 /// A response, as far as it matters.
@@ -39,20 +41,37 @@ impl Reply for Response {
 const RATE: Limit = Limit::per_minute(60);
 const HELD: Limit = Limit::concurrent(3);
 
+impl ReplyHead for Response {
+    fn record(&self) -> ReplyRecord {
+        ReplyRecord::new(self, None, NoLines)
+    }
+}
+
+struct NoLines;
+
+impl HeaderLines for NoLines {
+    fn first_line(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+}
+
 struct Desk {
     store: Memory,
+    enforcer: Arc<Enforcer<Memory>>,
     clock: ManualClock,
 }
 
 impl Desk {
     fn new() -> Self {
         let clock = ManualClock::new();
-        Self { store: Memory::builder().capacity(10).clock(&clock).build(), clock }
+        let store = Memory::builder().capacity(10).clock(&clock).build();
+        let enforcer = Arc::new(Enforcer::new(store.clone(), &Limits::from(RATE)));
+        Self { store, enforcer, clock }
     }
 
     fn ticket(&self, charge: &Charge) -> Ticket<Memory> {
         let decision = self.store.take(charge).now().expect("room");
-        Ticket::new(self.store.clone(), charge.clone(), decision)
+        Ticket::new(Arc::clone(&self.enforcer), charge.clone(), decision)
     }
 
     fn remaining(&self, limit: Limit) -> u64 {
@@ -238,4 +257,49 @@ fn a_late_response_charges_a_key_that_was_forgotten() {
     }
     ticket.settle(&Response { cost: Some(40), ..Response::of(200) });
     assert_eq!(desk.remaining(RATE), 30);
+}
+
+/// A charge to one known limit is kept in another form than others, and is settled alike.
+#[test]
+fn a_charge_to_one_known_limit_is_settled_like_any_other() {
+    let charge = |account| {
+        let mut charge = Charge::new();
+        charge.add_on_account(RATE, alice(), 10, account).expect("one limit");
+        charge
+    };
+    let spent = |settle: fn(Ticket<Memory>), account| {
+        let desk = Desk::new();
+        settle(desk.ticket(&charge(account)));
+        60 - desk.remaining(RATE)
+    };
+    assert_eq!(spent(drop, None), 10);
+    assert_eq!(spent(drop, Some(by_cost())), 10);
+    assert_eq!(spent(Ticket::keep, None), 10);
+    assert_eq!(spent(Ticket::give_back, None), 0);
+    assert_eq!(spent(|ticket| ticket.settle_to(25), None), 25);
+    let costs = |ticket: Ticket<Memory>| {
+        ticket.settle(&Response { cost: Some(7), ..Response::of(200) });
+    };
+    assert_eq!(spent(costs, None), 10);
+    assert_eq!(spent(costs, Some(by_cost())), 7);
+}
+
+#[test]
+fn what_waits_for_the_end_of_a_body_is_settled_when_the_rest_is_dropped() {
+    let at_end = || by_cost().at_end();
+    let reply = Response { cost: Some(7), ..Response::of(200) };
+    for other in [None, Some(HELD)] {
+        let desk = Desk::new();
+        let mut charge = other.map_or_else(Charge::new, |limit| Charge::of(limit, alice(), 1));
+        charge.add_on_account(RATE, alice(), 10, Some(at_end())).expect("two limits");
+        let mut paid = desk.ticket(&charge);
+        assert!(paid.may_wait());
+        assert!(paid.close(&reply));
+        let rest = paid.take_rest().expect("something waits");
+        drop(paid);
+        let held = u64::from(other.is_some());
+        assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (50, 3 - held));
+        drop(rest);
+        assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (53, 3));
+    }
 }

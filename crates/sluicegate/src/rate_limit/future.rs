@@ -6,14 +6,15 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate_core::Decision;
-use sluicegate_core::adapter::{listen_unserved, note_unserved};
+use sluicegate_core::adapter::{self, listen_unserved, note_unserved};
+use sluicegate_core::response::LazyDecision;
 use sluicegate_core::store::Store;
 use tower::Service;
 
 use crate::body::Body;
-use crate::limited::{Limited, Paid, Pending, close};
+use crate::http_limit::{HttpLimit, Paid};
 use crate::respond::Respond;
+use crate::sleep::TokioTimer;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 
@@ -43,7 +44,7 @@ pin_project! {
                 StateProj::Running { paid, .. } if paid.is_open() => {
                     listen_unserved(|| state.set(State::Refused { response: None }));
                 }
-                StateProj::Pending { queued } => queued.note_unserved(),
+                StateProj::Pending { forward: Some(forward), .. } => forward.note_unserved(),
                 _ => {}
             }
         }
@@ -79,54 +80,37 @@ pin_project! {
             upgrade: Option<Upgrade>,
             paid: Paid<S, P>,
         },
-        // Boxed, because it is large and rare: the future of every request is moved a few times.
-        Pending { queued: Pin<Box<Queued<I, B, S, P>>> },
+        Pending {
+            pending: Pending<S, P>,
+            // Boxed, because it is large and rare: the future of every request is moved a few times.
+            forward: Option<Box<Forward<I, B, S, P>>>,
+        },
     }
 }
 
-pin_project! {
-    /// A request that does not go ahead at once.
-    struct Queued<I, B, S, P>
-    where
-        S: Store,
-    {
-        #[pin]
-        pending: Pending<S, P>,
-        forward: Option<Forward<I, B, S, P>>,
-    }
-}
+/// A request that waits for a layer's store, or for its turn.
+type Pending<S, P> = adapter::Pending<Arc<HttpLimit<S, P>>, TokioTimer>;
 
 /// A request, and the service that was made ready for it.
 pub(crate) struct Forward<I, B, S, P> {
     service: I,
     request: Request<B>,
-    limited: Arc<Limited<S, P>>,
+    limit: Arc<HttpLimit<S, P>>,
 }
 
 impl<I, B, S, P> Forward<I, B, S, P> {
-    pub(crate) fn new(service: I, request: Request<B>, limited: Arc<Limited<S, P>>) -> Self {
-        Self { service, request, limited }
+    pub(crate) fn new(service: I, request: Request<B>, limit: Arc<HttpLimit<S, P>>) -> Self {
+        Self { service, request, limit }
     }
 }
 
-impl<I, B, S: Store, P> Queued<I, B, S, P> {
+impl<I, B, S, P> Forward<I, B, S, P> {
     /// The request is dropped while it waits. Layers that it has passed are told: they have left their decision
     /// in it. Layers around a handler that makes this request as a client are not.
     fn note_unserved(&self) {
-        let Some(forward) = &self.forward else { return };
-        if forward.request.extensions().get::<Decision>().is_some() {
+        if self.request.extensions().get::<LazyDecision>().is_some() {
             note_unserved();
         }
-    }
-}
-
-impl<I, B, S, P> State<I, B, S, P>
-where
-    I: HttpService<B>,
-    S: Store,
-{
-    pub(crate) fn pending(pending: Pending<S, P>, forward: Forward<I, B, S, P>) -> Self {
-        Self::Pending { queued: Box::pin(Queued { pending, forward: Some(forward) }) }
     }
 }
 
@@ -160,27 +144,26 @@ where
                 }
                 StateProj::Running { future, upgrade, paid } => {
                     let mut result = future.poll(cx);
-                    let held = match &mut result {
-                        Poll::Ready(Ok(response)) => close(paid, upgrade, response),
+                    let guard = match &mut result {
+                        Poll::Ready(Ok(response)) => HttpLimit::close(paid, upgrade, response),
                         Poll::Ready(Err(_)) | Poll::Pending => None,
                     };
-                    return result.map_ok(|response| match held {
+                    return result.map_ok(|response| match guard {
                         None => response.map(W::inner),
-                        held => response.map(|body| W::body(Body::holding(body, held))),
+                        guard => response.map(|body| W::body(Body::guarded(body, guard))),
                     });
                 }
-                StateProj::Pending { queued } => {
-                    let queued = queued.as_mut().project();
-                    let result = ready!(queued.pending.poll(cx));
-                    let Forward { mut service, mut request, limited } =
-                        queued.forward.take().expect(POLLED_AGAIN);
+                StateProj::Pending { pending, forward } => {
+                    let result = ready!(Pin::new(pending).poll(cx));
+                    let forward = forward.take().expect(POLLED_AGAIN);
+                    let Forward { mut service, mut request, limit } = *forward;
                     match result {
                         Ok(paid) => {
-                            let upgrade = limited.mark(&paid, &mut request);
+                            let upgrade = limit.mark(&paid, &mut request);
                             State::Running { future: service.call(request), upgrade, paid }
                         }
                         Err(refusal) => {
-                            State::Refused { response: Some(limited.answer(refusal, &request)) }
+                            State::Refused { response: Some(limit.answer(refusal, &request)) }
                         }
                     }
                 }

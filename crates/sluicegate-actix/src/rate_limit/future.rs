@@ -7,11 +7,12 @@ use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
-use sluicegate_core::adapter::{listen_unserved, note_unserved};
+use sluicegate_core::adapter::{self, listen_unserved, note_unserved};
 use sluicegate_core::store::Store;
 
 use crate::body::Body;
-use crate::limited::{Inside, Paid, Pending, close};
+use crate::limited::{Inside, Paid, close};
+use crate::sleep::TokioTimer;
 
 pin_project! {
     /// The response of a [`RateLimitService`](crate::service::RateLimitService).
@@ -38,7 +39,7 @@ pin_project! {
                 StateProj::Running { paid, .. } if paid.is_open() => {
                     listen_unserved(|| state.set(State::Refused { response: None }));
                 }
-                StateProj::Pending { queued } if queued.forward.is_some() => note_unserved(),
+                StateProj::Pending { forward: Some(_), .. } => note_unserved(),
                 _ => {}
             }
         }
@@ -55,33 +56,18 @@ pin_project! {
         Refused { response: Option<ServiceResponse<BoxBody>> },
         // The future is dropped first: it says whether a handler was running.
         Running { #[pin] future: I::Future, paid: Paid<I, S> },
-        // Boxed, because it is large and rare: the future of every request is moved a few times.
-        Pending { queued: Pin<Box<Queued<I, S>>> },
+        Pending { pending: Pending<I, S>, forward: Option<Box<Forward<I, S>>> },
     }
 }
 
-pin_project! {
-    /// A request that does not go ahead at once.
-    struct Queued<I, S>
-    where
-        S: Store,
-    {
-        #[pin]
-        pending: Pending<I, S>,
-        forward: Option<Forward<I, S>>,
-    }
-}
+/// A request that waits for a middleware's store, or for its turn.
+type Pending<I, S> = adapter::Pending<Rc<Inside<I, S>>, TokioTimer>;
 
-/// A request, and the service to call with it.
-pub(crate) struct Forward<I, S> {
+/// A request, and the service to call with it. Boxed, because it is large and rare: the future of every request is moved
+/// a few times.
+struct Forward<I, S> {
     request: ServiceRequest,
     inside: Rc<Inside<I, S>>,
-}
-
-impl<I, S> Forward<I, S> {
-    pub(crate) fn new(request: ServiceRequest, inside: &Rc<Inside<I, S>>) -> Self {
-        Self { request, inside: Rc::clone(inside) }
-    }
 }
 
 impl<I, S> ResponseFuture<I, S>
@@ -97,9 +83,13 @@ where
         Self { state: State::Running { future, paid } }
     }
 
-    pub(crate) fn pending(pending: Pending<I, S>, forward: Forward<I, S>) -> Self {
-        let queued = Queued { pending, forward: Some(forward) };
-        Self { state: State::Pending { queued: Box::pin(queued) } }
+    pub(crate) fn pending(
+        pending: Pending<I, S>,
+        request: ServiceRequest,
+        inside: Rc<Inside<I, S>>,
+    ) -> Self {
+        let forward = Some(Box::new(Forward { request, inside }));
+        Self { state: State::Pending { pending, forward } }
     }
 }
 
@@ -122,10 +112,9 @@ where
                     let response = close(paid, ready!(future.poll(cx)));
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
-                StateProj::Pending { queued } => {
-                    let queued = queued.as_mut().project();
-                    let result = ready!(queued.pending.poll(cx));
-                    let Forward { request, inside } = queued.forward.take().expect(POLLED_AGAIN);
+                StateProj::Pending { pending, forward } => {
+                    let result = ready!(Pin::new(pending).poll(cx));
+                    let Forward { request, inside } = *forward.take().expect(POLLED_AGAIN);
                     match result {
                         // Readiness is not checked again. In actix-web a worker checks it before it takes
                         // connections, not for each request, and checking here would take its waker away.

@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{Admission, Charge};
+use sluicegate_core::adapter::Admission;
 use sluicegate_core::rule::Rule;
 use sluicegate_core::store::Store;
 use tower::Service;
 
-use crate::future::{Forward, ResponseFuture, State};
-use crate::limited::Inside;
+use super::future::{Forward, ResponseFuture, State};
+use crate::http_limit::HttpLimit;
 use crate::respond::{Problem, Respond};
 use crate::view::{Framework, FrameworkBody, HttpView, Plain};
 
@@ -26,9 +26,15 @@ pub struct RateLimitFor<I, R, S, W, P> {
     framework: PhantomData<fn() -> W>,
 }
 
+/// The rule of a layer, and its settings. Requests under way keep the settings only.
+struct Inside<R, S, P> {
+    rule: R,
+    limit: Arc<HttpLimit<S, P>>,
+}
+
 impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
-    pub(crate) fn new(inner: I, inside: Inside<R, S, P>) -> Self {
-        Self { inner, inside: Arc::new(inside), framework: PhantomData }
+    pub(crate) fn new(inner: I, rule: R, limit: Arc<HttpLimit<S, P>>) -> Self {
+        Self { inner, inside: Arc::new(Inside { rule, limit }), framework: PhantomData }
     }
 
     /// The service inside.
@@ -78,30 +84,20 @@ impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
         W: Framework,
         P: Respond<B, ResBody>,
     {
-        let Inside { rule, limited } = &*self.inside;
-        let enforcer = &limited.enforcer;
-        let handle = || Arc::clone(limited);
-        let mut charge = Charge::new();
+        let Inside { rule, limit } = &*self.inside;
         let view = HttpView::<B, W>::new(&request);
-        let undecided = match enforcer.admit_at_once(rule, &view, &mut charge, handle) {
-            Err(undecided) => undecided,
-            // The usual way, on which nothing large is moved about.
-            Ok(paid) => {
-                let upgrade = limited.mark(&paid, &mut request);
-                return State::Running { future: self.inner.call(request), upgrade, paid };
-            }
-        };
-        match enforcer.admit_otherwise(undecided, &mut charge, handle) {
+        match limit.enforcer().admit(rule, &view, || Arc::clone(limit)) {
             Admission::Proceed(paid) => {
-                let upgrade = limited.mark(&paid, &mut request);
+                let upgrade = limit.mark(&paid, &mut request);
                 State::Running { future: self.inner.call(request), upgrade, paid }
             }
             Admission::Refuse(refusal) => {
-                State::Refused { response: Some(limited.answer(refusal, &request)) }
+                State::Refused { response: Some(limit.answer(refusal, &request)) }
             }
             Admission::Pending(pending) => {
-                let limited = Arc::clone(limited);
-                State::pending(pending, Forward::new(self.take_ready(), request, limited))
+                let limit = Arc::clone(limit);
+                let forward = Forward::new(self.take_ready(), request, limit);
+                State::Pending { pending, forward: Some(Box::new(forward)) }
             }
         }
     }

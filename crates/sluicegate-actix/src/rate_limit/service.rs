@@ -6,12 +6,12 @@ use actix_web::Error;
 use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{Admission, Charge};
+use sluicegate_core::adapter::Admission;
 use sluicegate_core::rule::Rule;
 use sluicegate_core::store::Store;
 
+use super::future::ResponseFuture;
 use crate::body::Body;
-use crate::future::{Forward, ResponseFuture};
 use crate::limited::{Inside, Limited};
 use crate::view::RequestView;
 
@@ -48,26 +48,15 @@ where
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let Inside { service, limited } = &*self.inside;
-        let enforcer = &limited.enforcer;
-        let handle = || Rc::clone(&self.inside);
-        let mut charge = Charge::new();
         let view = RequestView::new(request.request());
-        let undecided = match enforcer.admit_at_once(&self.rule, &view, &mut charge, handle) {
-            Err(undecided) => undecided,
-            Ok(paid) => {
-                // The usual way, on which nothing large is moved about.
-                limited.mark(&paid, &request);
-                return ResponseFuture::running(service.call(request), paid);
-            }
-        };
-        match enforcer.admit_otherwise(undecided, &mut charge, handle) {
+        match limited.enforcer.admit(&self.rule, &view, || Rc::clone(&self.inside)) {
             Admission::Proceed(paid) => {
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)
             }
             Admission::Refuse(refusal) => ResponseFuture::refused(limited.answer(refusal, request)),
             Admission::Pending(pending) => {
-                ResponseFuture::pending(pending, Forward::new(request, &self.inside))
+                ResponseFuture::pending(pending, request, Rc::clone(&self.inside))
             }
         }
     }

@@ -1,0 +1,35 @@
+use crate::limit::{Decision, Limit, Outcome};
+
+/// What a limit leaves of its decision in the extensions of requests and responses: the [`Decision`] is made when
+/// somebody [asks](Self::decision) for it.
+///
+/// A [`Decision`] is large, and most handlers do not look at it. This has the words from which it follows.
+#[derive(Debug, Clone)]
+pub struct LazyDecision(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
+    One { limit: Limit, cost: u64, outcome: Outcome },
+    Made(Box<Decision>),
+}
+
+impl LazyDecision {
+    #[inline(always)]
+    pub(crate) fn of_one(limit: Limit, cost: u64, outcome: Outcome) -> Self {
+        Self(Source::One { limit, cost, outcome })
+    }
+
+    /// The verdict, and the status of each limit.
+    pub fn decision(&self) -> Decision {
+        match &self.0 {
+            Source::One { limit, cost, outcome } => outcome.decision([(limit, *cost)]),
+            Source::Made(decision) => (**decision).clone(),
+        }
+    }
+}
+
+impl From<Box<Decision>> for LazyDecision {
+    fn from(decision: Box<Decision>) -> Self {
+        Self(Source::Made(decision))
+    }
+}
