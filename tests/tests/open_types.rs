@@ -27,9 +27,9 @@ const LIMIT: &[(&str, &[&str])] = &[
     ("a service that matches a decision has to treat each", &["Verdict"]),
     (
         "a store has to decide with each",
-        &["Account", "Algorithm", "Attempt", "Carried", "Keys", "Role", "WhenFull"],
+        &["Account", "Algorithm", "Attempt", "Carried", "Keys", "LimitOutcome", "Role", "WhenFull"],
     ),
-    ("the core has to know each", &["CountedIn", "Earliest", "NamePiece", "StepResult"]),
+    ("the core has to know each", &["CountedIn", "NamePiece"]),
 ];
 
 /// The open types of `sluicegate-config`.

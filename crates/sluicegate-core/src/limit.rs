@@ -22,7 +22,7 @@ pub use sluicegate_limit::{
 };
 
 pub(crate) use sluicegate_limit::internal::{
-    CountedIn, MOST_ENTRIES, NamePiece, PlainOutcome, PlainPart, StepResult, TokenBucket, Words,
+    CountedIn, LimitInternals, MOST_ENTRIES, NamePiece, OutcomeInternals, Step, TokenBucket, Words,
     bounded, would_admit,
 };
 pub(crate) use sluicegate_limit::{Attempt, Keys, Outcome, Receipt, State, decide, preview};

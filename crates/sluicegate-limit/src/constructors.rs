@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use super::check::valid;
-use super::definition::{AlgorithmSpec, Limit};
-use super::error::LimitError;
+use crate::error::LimitError;
+use crate::limit::{AlgorithmSpec, Limit, valid};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -91,7 +90,7 @@ impl Limit {
     /// A leaky bucket: requests leave at a fixed rate of `count` in every `period`, in order of arrival.
     /// [`queue`](Self::queue) sets how many may wait; without it, none may.
     ///
-    /// A request admitted with a [`wait`](super::Decision::wait) is let go when that has passed. This
+    /// A request admitted with a [`wait`](crate::Decision::wait) is let go when that has passed. This
     /// is nginx's `limit_req`: `rate=10r/s` with `burst=20` is
     /// `leaky_bucket(10, one_second).queue(20)`; `delay=8` and `nodelay` are
     /// [`delay_after`](Self::delay_after).

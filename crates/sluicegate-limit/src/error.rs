@@ -39,7 +39,7 @@ impl LimitError {
         self
     }
 
-    pub(super) const fn reason(&self) -> &'static str {
+    pub(crate) const fn reason(&self) -> &'static str {
         self.reason
     }
 }

@@ -1,16 +1,16 @@
-//! Parameters that are exact in `u64` here and in the doubles of Redis' Lua alike.
+//! Numbers that are exact in `u64` here and in the doubles of Redis' Lua alike.
 //!
 //! Ticks get coarser instead of limits being refused. If a burst times a period would exceed 2^52 in
 //! microseconds, the limit is tried in milliseconds and then in seconds before it is an error. The rate
 //! stays exact; only the moment of admission is on the coarser grid.
 
 /// Every intermediate of the arithmetic stays below this, so a double holds it exactly.
-pub(super) const EXACT: u64 = 1 << 53;
+pub(crate) const EXACT: u64 = 1 << 53;
 
 /// Lengths of a tick to try, in microseconds: the finest whose products stay exact is taken.
-pub(super) const TICKS: [u64; 3] = [1, 1_000, 1_000_000];
+pub(crate) const TICKS: [u64; 3] = [1, 1_000, 1_000_000];
 
-pub(super) const fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
@@ -18,7 +18,7 @@ pub(super) const fn gcd(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// Microseconds from `now` to `ticks` ticks after the tick that `now` is in; 0 for 0 ticks.
-pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
+pub(crate) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
     match (ticks, tick) {
         (0, _) => 0,
         (_, 1) => bounded(ticks),
@@ -28,7 +28,7 @@ pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
 
 /// A debt counted in units of `from` to one token, in units of `to`: whole tokens stay whole, and what is
 /// left of one is rounded up. `None` where that is far beyond what any limit admits.
-pub(super) fn rescaled(debt: u64, from: u64, to: u64) -> Option<u64> {
+pub(crate) fn rescaled(debt: u64, from: u64, to: u64) -> Option<u64> {
     let wide = u128::from;
     let whole = wide(debt / from) * wide(to);
     let rest = (wide(debt % from) * wide(to)).div_ceil(wide(from));
@@ -38,6 +38,11 @@ pub(super) fn rescaled(debt: u64, from: u64, to: u64) -> Option<u64> {
 /// A number, or the greatest that is exact: a moment that is centuries away is as good as any later.
 pub const fn bounded(number: u64) -> u64 {
     if number < EXACT { number } else { EXACT - 1 }
+}
+
+/// How much of `length` is left that began at `since`. A clock that stepped back cannot make it longer than it was.
+pub(crate) fn time_left([since, length]: [u64; 2], now: u64) -> u64 {
+    length.saturating_sub(now.saturating_sub(since))
 }
 
 #[cfg(test)]

@@ -39,63 +39,39 @@
 
 extern crate alloc;
 
-pub(crate) mod algorithm;
-mod ban;
-mod by;
-mod carry;
-mod check;
+mod accounts;
+mod algorithm;
 mod constructors;
 mod decide;
 mod decision;
-mod definition;
-mod earliest;
 mod error;
 mod exact;
-mod follow;
-mod full_store;
 mod identity;
 mod inline_vec;
 #[doc(hidden)]
 pub mod internal;
-mod keys;
+mod limit;
 mod list;
-mod name;
 mod options;
 mod outcome;
-mod over;
 mod part;
-mod recovery;
 #[doc(hidden)]
 pub mod remote;
-mod schedule;
-mod settle;
-mod shadow;
-mod share;
-mod spend;
 mod state;
-mod status;
-mod step;
-mod storage;
 mod take;
 mod text;
-mod verdict;
-mod when_full;
-mod words;
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use self::decide::{Attempt, decide, preview};
-pub use self::decision::Decision;
-pub use self::definition::{Limit, LimitName};
+pub use self::decide::{Attempt, Keys, decide, preview};
+pub use self::decision::{Decision, LimitStatus, Verdict};
 pub use self::error::LimitError;
-pub use self::keys::Keys;
+pub use self::limit::{Limit, LimitName};
 pub use self::list::{Limits, MAX_LIMITS};
+pub use self::options::WhenFull;
 pub use self::outcome::Outcome;
 pub use self::part::Part;
 pub use self::state::{Receipt, State};
-pub use self::status::LimitStatus;
-pub use self::verdict::Verdict;
-pub use self::when_full::WhenFull;

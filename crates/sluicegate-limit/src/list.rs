@@ -1,11 +1,11 @@
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use alloc::vec::Vec;
-
-use super::definition::Limit;
-use super::error::LimitError;
+use crate::error::LimitError;
 use crate::inline_vec::InlineVec;
+use crate::internal::IntoRule;
+use crate::limit::Limit;
 
 /// Most limits that one request can owe to.
 pub const MAX_LIMITS: usize = 16;
@@ -44,19 +44,32 @@ impl Limits {
         self.0.iter()
     }
 
+    /// The rule that charges these limits to `key`: a `By` of `sluicegate::rule`.
+    pub fn by<K, Buffer>(self, key: K) -> <Self as IntoRule<Buffer>>::By<K>
+    where
+        Self: IntoRule<Buffer>,
+    {
+        IntoRule::by(self, key)
+    }
+
     /// # Panics
     ///
-    /// On no limit, on more than [`MAX_LIMITS`], and on two that would share a state.
+    /// If [`try_from_iter`](Self::try_from_iter) returns an error.
     #[track_caller]
-    fn checked(limits: InlineVec<Limit>) -> Self {
-        match Self::try_checked(limits) {
+    fn checked(limits: impl IntoIterator<Item = Limit>) -> Self {
+        match Self::try_from_iter(limits) {
             Ok(limits) => limits,
             Err(error) => panic!("{error}"),
         }
     }
 
-    #[doc(hidden)]
-    pub fn try_checked(limits: InlineVec<Limit>) -> Result<Self, LimitError> {
+    /// Like `From`, for limits from configuration.
+    ///
+    /// # Errors
+    ///
+    /// On no limit, on more than [`MAX_LIMITS`], and on two that are alike or share a name.
+    pub fn try_from_iter(limits: impl IntoIterator<Item = Limit>) -> Result<Self, LimitError> {
+        let limits: InlineVec<Limit> = limits.into_iter().collect();
         if limits.is_empty() {
             return Err(LimitError::new("there is no limit in the list"));
         }
@@ -86,7 +99,7 @@ impl From<Limit> for Limits {
 impl<const N: usize> From<[Limit; N]> for Limits {
     #[track_caller]
     fn from(limits: [Limit; N]) -> Self {
-        Self::checked(limits.into_iter().collect())
+        Self::checked(limits)
     }
 }
 
@@ -96,7 +109,7 @@ impl<const N: usize> From<[Limit; N]> for Limits {
 impl From<Vec<Limit>> for Limits {
     #[track_caller]
     fn from(limits: Vec<Limit>) -> Self {
-        Self::checked(limits.into_iter().collect())
+        Self::checked(limits)
     }
 }
 
@@ -104,8 +117,8 @@ impl FromStr for Limits {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        let limits = texts(text).map(str::parse).collect::<Result<_, _>>()?;
-        Self::try_checked(limits).map_err(|error| error.in_text(text))
+        let limits = texts(text).map(str::parse).collect::<Result<Vec<_>, _>>()?;
+        Self::try_from_iter(limits).map_err(|error| error.in_text(text))
     }
 }
 

@@ -17,18 +17,17 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::algorithm;
-use super::definition::{AlgorithmSpec, Limit};
-use super::outcome::{LimitOutcome as Known, Outcome};
-use super::state::{Account as OwnAccount, Receipt, State, WrittenBy};
-use super::status::LimitStatus;
-use super::verdict::Verdict;
-use super::words::time_left;
+use crate::algorithm;
+use crate::decision::{LimitStatus, Verdict};
+use crate::exact::{self, time_left};
+use crate::limit::{AlgorithmSpec, Limit};
+use crate::outcome::Outcome;
+use crate::state::{Account as OwnAccount, Receipt, State, WrittenBy};
 
-pub use super::outcome::Role;
+pub use crate::outcome::{LimitOutcome, Role};
 
 /// Every number of the arithmetic is below this, so that a double holds it exactly.
-pub const EXACT: u64 = super::exact::EXACT;
+pub const EXACT: u64 = exact::EXACT;
 
 /// What the arithmetic of a limit reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +134,7 @@ impl LimitParameters {
             count_refused: limit.count_refused,
             carried: limit.carried,
             shadow: limit.shadow,
-            plain: limit.is_plain(),
+            plain: limit.plain,
             extra_state: limit.has_extra_state(),
         }
     }
@@ -305,16 +304,7 @@ pub fn state(words: [u64; 2]) -> State {
     State { words, ..State::default() }
 }
 
-/// The status of one limit after the decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitOutcome(Known);
-
 impl LimitOutcome {
-    /// Of a limit whose state is two words, as they are at `now`.
-    pub fn of_words(words: [u64; 2], now: u64, role: Role) -> Self {
-        Self(Known::of_words(words, now, role))
-    }
-
     /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
     /// and of the refusals that are counted towards one; and how it was charged, where it is carried over: see
     /// [`receipt_carried`].
@@ -328,38 +318,31 @@ impl LimitOutcome {
     ) -> Self {
         let [words, gap, ban, strikes] = words;
         let state = State { words, gap, ban, strikes, ..State::default() };
-        let mut status = limit.status(&state, now, Receipt::default());
-        status.shadowed = role == Role::Shadowed;
+        let mut status = LimitStatus::of(limit, &state, now, Receipt::default());
+        status.note(role, cost);
         if role.is_refused() {
             status.retry = limit.retry(&state, now, cost);
-            status.refused = role == Role::Refused(true);
         }
         if status.shadowed {
             status.receipt = void();
         }
         if role == Role::Charged {
-            status.charged = cost;
             // Limits that share the row may ban where this one does not.
             let is_banned = time_left(ban, now) > 0 || limit.struck_for(&state, now) > 0;
             status.receipt = receipt_carried(receipt(words, gap, is_banned), carried);
         }
-        Self::of_status(status)
-    }
-
-    /// What [`of_words`](Self::of_words) was given: the two words.
-    pub fn words(&self) -> Option<[u64; 2]> {
-        self.0.words()
+        Self::Status(status)
     }
 
     /// Of a limit of which all was worked out elsewhere.
     pub fn of_status(status: LimitStatus) -> Self {
-        Self(Known::computed(status))
+        Self::Status(status)
     }
 
     /// Like [`of_status`](Self::of_status), by other numbers than those of the limit that was charged: decisions and
     /// header fields show the limit of the status.
     pub fn of_other_numbers(status: LimitStatus) -> Self {
-        Self(Known::of_other_numbers(status))
+        Self::OtherNumbers(status)
     }
 }
 
@@ -372,5 +355,5 @@ pub fn never_fits(limit: &Limit, cost: u64, patience: Option<Duration>) -> bool 
 
 /// The outcome of a charge, with a fact for each limit that it owes to, in that order.
 pub fn outcome(verdict: Verdict, facts: impl IntoIterator<Item = LimitOutcome>) -> Outcome {
-    Outcome::new(verdict, facts.into_iter().map(|LimitOutcome(known)| known).collect())
+    Outcome::new(verdict, facts.into_iter().collect())
 }

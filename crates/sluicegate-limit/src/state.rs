@@ -1,8 +1,17 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::algorithm::sliding_log::Log;
-use super::words::{Parameters, Words};
+use crate::algorithm::sliding_log::Log;
+
+/// Two words: all that a bucket or a window remembers. Each algorithm says what they mean.
+pub type Words = [u64; 2];
+
+/// The numbers of an algorithm that give its words their meaning, and say how much they hold. They tell the
+/// accounts of a [carried](crate::Limit::carried) row from each other.
+pub(crate) type Parameters = [u64; 4];
+
+/// For a row without accounts: nothing was written yet, or the words mean the same whatever the numbers are.
+pub(crate) const NO_PARAMETERS: Parameters = [0; 4];
 
 /// The state of one key under one limit.
 ///

@@ -2,9 +2,7 @@
 
 use core::time::Duration;
 
-use super::decide::Attempt;
-use super::decision::Decision;
-use super::keys::Keys;
+use crate::{Attempt, Decision, Keys};
 
 pub(crate) fn decide(
     attempts: &mut [Attempt<'_>],

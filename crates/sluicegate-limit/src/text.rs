@@ -19,9 +19,9 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use super::definition::{AlgorithmSpec, Limit};
-use super::error::LimitError;
-use super::when_full::WhenFull;
+use crate::error::LimitError;
+use crate::limit::{AlgorithmSpec, Limit};
+use crate::options::WhenFull;
 
 /// The units that are printed, largest first; microseconds divide everything.
 const UNITS: [(&str, u64); 7] = [
@@ -115,7 +115,7 @@ pub enum NamePiece<'a> {
 
 impl Limit {
     /// The rate alone, which is also the name of a limit that has none.
-    pub(super) fn write_rate(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn write_rate(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut written = Ok(());
         self.each_rate_piece(&mut |piece| {
             written = written.and_then(|()| match piece {
@@ -126,17 +126,8 @@ impl Limit {
         written
     }
 
-    /// The name in pieces. Header fields are written with each response, and formatting would take longer than the
-    /// decision.
-    #[doc(hidden)]
-    pub fn each_name_piece(&self, each: &mut impl FnMut(NamePiece<'_>)) {
-        match self.name.as_str() {
-            Some(name) => each(NamePiece::Text(name)),
-            None => self.each_rate_piece(each),
-        }
-    }
-
-    fn each_rate_piece(&self, each: &mut impl FnMut(NamePiece<'_>)) {
+    /// The pieces of the rate.
+    pub(crate) fn each_rate_piece(&self, each: &mut impl FnMut(NamePiece<'_>)) {
         use NamePiece::{Number, Text};
 
         if let AlgorithmSpec::Concurrent = self.spec {

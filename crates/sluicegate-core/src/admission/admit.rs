@@ -9,7 +9,7 @@ use crate::admission::pending::Pending;
 use crate::admission::refusal::Refusal;
 use crate::clock::sleep::Timer;
 use crate::key::{Missing, View};
-use crate::limit::{Decision, Outcome};
+use crate::limit::{Decision, Outcome, OutcomeInternals as _};
 use crate::observe::observer::Event;
 use crate::rule::Rule;
 use crate::store::charge::Charge;

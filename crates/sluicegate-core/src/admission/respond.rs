@@ -8,7 +8,7 @@ use crate::http::dialect::Dialect;
 use crate::http::fields;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
 use crate::http::line::{Line, Text};
-use crate::limit::Decision;
+use crate::limit::{Decision, LimitInternals as _};
 
 /// Left in the extensions of requests that exceed a limit under
 /// [`Rejection::degrade`](crate::Rejection::degrade): the handler should serve less.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::limit::{Limit, NamePiece};
+use crate::limit::{Limit, LimitInternals as _, NamePiece};
 
 /// As long as most header fields are.
 const ON_STACK: usize = 120;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::http::line::Line;
-use crate::limit::Limit;
+use crate::limit::{Limit, LimitInternals as _};
 
 /// The number of policies that are kept apart. Rules that choose limits for each request can name any number.
 pub(crate) const MOST: usize = 64;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::admission::gate::Treatment;
 use crate::clock::Clock;
 use crate::key::Missing;
-use crate::limit::{Decision, LimitStatus, Outcome};
+use crate::limit::{Decision, LimitStatus, Outcome, OutcomeInternals as _};
 use crate::observe::counts::Counters;
 use crate::observe::meter::{Meter, VerdictLabel};
 use crate::observe::report;

@@ -34,7 +34,7 @@ pub(super) fn sharing_rows(
         }
         placed.push(limit);
     }
-    Limits::try_checked(placed.into_iter().collect())
+    Limits::try_from_iter(placed)
 }
 
 /// The limits of a list with rows that no other list has: called by their own name, or else after `name` and their
@@ -65,7 +65,7 @@ pub(super) fn with_own_rows(
         apart.push(limit.counted_as(&apart_row(&row, *earlier)));
         *earlier += 1;
     }
-    Limits::try_checked(apart.into_iter().collect())
+    Limits::try_from_iter(apart)
 }
 
 /// The name of a row that no limit's name leads to: they are printable.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::key::{KeyBuf, Part};
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
+use crate::limit::remote::{self, LimitOutcome};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};
 use crate::store::contract::delegate;
 use crate::store::set_spent::SetSpent;
@@ -125,6 +126,14 @@ fn look(charge: &Charge) -> Charge {
     look
 }
 
+/// The status of a key that is blocked for so long.
+fn blocked(left: Option<Duration>) -> LimitStatus {
+    let mut status = LimitStatus::fresh(BLOCKED);
+    (status.remaining, status.refused) = (0, true);
+    (status.window, status.reset, status.retry) = (left, left, left);
+    status
+}
+
 /// The answer, once it is known whether a key is blocked.
 fn after<S: Store>(
     ask: Ask,
@@ -141,9 +150,13 @@ fn after<S: Store>(
                 let mut known = look.debits().zip(decision.statuses());
                 known.any(|(of, status)| of.key == debit.key && status.refused)
             };
-            let limits = charge.debits().map(|debit| (&debit.limit, is_blocked(debit)));
-            let left = outcome.retry_after().unwrap_or_default();
-            return Answer::Now(Ok(Outcome::refused_by(BLOCKED, left, limits)));
+            let left = Some(outcome.retry_after().unwrap_or_default());
+            let statuses = charge.debits().map(|debit| match is_blocked(debit) {
+                true => LimitOutcome::of_other_numbers(blocked(left)),
+                false => LimitOutcome::of_status(LimitStatus::fresh(debit.limit)),
+            });
+            let verdict = Verdict::Refuse { retry_after: left };
+            return Answer::Now(Ok(remote::outcome(verdict, statuses)));
         }
         Ok(_) => {}
     }

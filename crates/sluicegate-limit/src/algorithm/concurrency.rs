@@ -1,7 +1,7 @@
 //! Concurrency: at most `count` at a time, independent of the clock. The words are `[held, unused]`.
 
-use crate::earliest::Earliest;
-use crate::words::Words;
+use super::Earliest;
+use crate::state::Words;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Concurrency {

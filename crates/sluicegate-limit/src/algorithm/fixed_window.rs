@@ -3,9 +3,9 @@
 //! The words are `[start of the window, spent since]`. If more than `count` is spent, the rest is booked in the windows
 //! that follow. Each window is filled before the next.
 
-use crate::earliest::{Earliest, StepResult};
+use super::Earliest;
 use crate::exact::{EXACT, bounded};
-use crate::words::{Parameters, Words};
+use crate::state::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FixedWindow {
@@ -79,6 +79,8 @@ impl FixedWindow {
             return Earliest::Never;
         }
         let [start, spent] = self.current(words, now);
+        // Places are given out in order: a cost may join the last window that has been booked, or begin a later one,
+        // but never an earlier one, even if something would fit there.
         let wanted = (now + from - start) / self.period;
         let (last, fill) = self.last_window(spent);
         if wanted > last || wanted == last && fill + cost <= self.count {
@@ -88,17 +90,16 @@ impl FixedWindow {
         Earliest::At(from.max(self.until(start, window, now)))
     }
 
-    /// Charges a cost that fits into the present window; `None` if it does not fit. In a window that has begun, this
-    /// needs no division.
+    /// Charges a cost that fits into the present window: the words after it, and when they equal fresh ones. `None` if
+    /// it does not fit. In a window that has begun, this needs no division.
     #[inline]
-    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
+    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<(Words, u64)> {
         let [start, spent] = words;
         let has_begun = spent > 0 && now >= start && now - start < self.period;
         let [start, spent] = if has_begun { words } else { self.current(words, now) };
         let after = spent.saturating_add(cost);
         let fresh_in = if after == 0 { 0 } else { self.until(start, 1, now) };
-        (after <= self.count)
-            .then_some(StepResult::Admit { words: [start, after], fresh_in: Some(fresh_in) })
+        (after <= self.count).then_some(([start, after], fresh_in))
     }
 
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
@@ -147,6 +148,7 @@ impl FixedWindow {
     /// Gives back in the window in which it was spent, and only while no other request is booked after it.
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
+        // The receipt has the words as they were after its charge, so its last window is the one that it was booked in.
         let (own, _) = self.last_window(receipt[1]);
         let (last, fill) = self.last_window(spent);
         if self.begin(receipt[0], own) == self.begin(start, last) {
@@ -186,6 +188,7 @@ impl FixedWindow {
         if spent == 0 || now < start {
             return [fresh, spent];
         }
+        // Each window that has passed took a whole count of what was booked, and the rest moves up.
         let passed = (now - start) / self.period;
         match spent.saturating_sub(passed.saturating_mul(self.count)) {
             0 => [fresh, 0],

@@ -13,10 +13,20 @@ use self::sliding_log::SlidingLog;
 use self::sliding_window::SlidingWindow;
 use self::stepped_bucket::SteppedBucket;
 use self::token_bucket::TokenBucket;
-use super::earliest::Earliest;
-use super::exact::EXACT;
-use super::state::{Receipt, State};
-use super::words::{NO_PARAMETERS, Parameters, Words};
+use crate::exact::EXACT;
+use crate::outcome::Step;
+use crate::state::{NO_PARAMETERS, Parameters, Receipt, State, Words};
+
+/// The earliest moment that a request may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Earliest {
+    /// In this many microseconds from now.
+    At(u64),
+    /// When somebody gives back what is held.
+    Unknown,
+    /// The cost is more than the limit ever allows.
+    Never,
+}
 
 /// The arithmetic of a limit, ready to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +53,7 @@ impl Algorithm {
         }
     }
 
-    /// The shape of those `numbers`.
+    /// The algorithm of those `parameters`.
     pub(super) const fn with_parameters(&self, parameters: Parameters) -> Self {
         match self {
             Self::TokenBucket(_) => Self::TokenBucket(TokenBucket::with_parameters(parameters)),
@@ -58,7 +68,7 @@ impl Algorithm {
         }
     }
 
-    /// Translates words of other `numbers` into words of this algorithm, with at most its whole capacity spent. Also
+    /// Translates words of other `parameters` into words of this algorithm, with at most its whole capacity spent. Also
     /// tells whether marks keep their meaning.
     pub(super) fn taken_over(
         &self,
@@ -169,6 +179,35 @@ impl Algorithm {
             }
     }
 
+    /// Spends `cost` from two words if it may come in at once, without a queue of the limit's own. The words must not
+    /// be of a later time. Returns also in how many microseconds the new words equal fresh ones; `None`: when it is
+    /// given back.
+    #[inline]
+    pub(super) fn step(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>) {
+        let admitted = match self {
+            Self::TokenBucket(bucket) => return bucket.step(words, now, cost),
+            Self::FixedWindow(window) => window.admit_now(words, now, cost),
+            Self::SlidingWindow(window) => window.admit_now(words, now, cost),
+            Self::SteppedBucket(_) | Self::SlidingLog(_) | Self::Concurrency(_) => None,
+        };
+        match admitted {
+            Some((words, fresh_in)) => (Step::admit(words, now), Some(fresh_in)),
+            None => self.step_at_length(words, now, cost),
+        }
+    }
+
+    /// [`step`](Self::step) by the three questions that every algorithm answers.
+    fn step_at_length(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>) {
+        let mut state = State::of(words);
+        match self.earliest(&state, now, cost, 0) {
+            Earliest::At(0) => {
+                self.spend(&mut state, now, cost, 0);
+                (Step::admit(state.words, now), self.fresh_in(&state, now))
+            }
+            earliest => (Step::refuse(words, now, earliest), None),
+        }
+    }
+
     #[inline]
     pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Words {
         match self {
@@ -203,8 +242,11 @@ impl Algorithm {
         match self {
             Self::SlidingLog(sieve) => sieve.record(state.log.get_or_insert_default(), now, cost),
             Self::SlidingWindow(sliding) => sliding.record(&mut state.words, now, cost),
-            // No other can be told to.
-            _ => {}
+            // The constructor refuses the option for these.
+            Self::TokenBucket(_)
+            | Self::SteppedBucket(_)
+            | Self::FixedWindow(_)
+            | Self::Concurrency(_) => {}
         }
     }
 
@@ -232,7 +274,10 @@ impl Algorithm {
         match self {
             Self::SlidingLog(sieve) => receipt.words[0].saturating_add(sieve.period) > then,
             Self::Concurrency(_) => true,
-            _ => self.fresh_in(&State { words: receipt.words, ..State::default() }, then) > Some(0),
+            Self::TokenBucket(_)
+            | Self::SteppedBucket(_)
+            | Self::FixedWindow(_)
+            | Self::SlidingWindow(_) => self.fresh_in(&State::of(receipt.words), then) > Some(0),
         }
     }
 
@@ -286,6 +331,36 @@ impl Algorithm {
             Self::SlidingWindow(sliding) => Some(sliding.fresh_in(state.words, now)),
             Self::SlidingLog(sieve) => Some(sieve.fresh_in(state.log.as_deref(), now)),
             Self::Concurrency(_) => (state.words[0] == 0).then_some(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::limit::Limit;
+
+    #[test]
+    fn the_quick_step_of_a_window_is_the_long_one() {
+        let period = Duration::from_micros(100);
+        let limits = [
+            Limit::fixed_window(5, period),
+            Limit::fixed_window(5, period).from_first(),
+            Limit::sliding_window(5, period),
+            Limit::sliding_window(4_000_000_000, Duration::from_secs(86_400)),
+        ];
+        for limit in limits {
+            let (mut words, mut now, mut seed) = ([0; 2], 1_000_000, 1_u64);
+            for _ in 0..20_000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                now += [0, 1, 7, 40, 130, 350][(seed >> 40) as usize % 6];
+                let cost = [0, 1, 1, 2, 5, 6, u64::MAX][(seed >> 50) as usize % 7];
+                let expected = limit.algorithm.step_at_length(words, now, cost);
+                let step = limit.algorithm.step(words, now, cost);
+                assert_eq!(step, expected, "{limit}: {words:?} at {now}, cost {cost}");
+                words = step.0.words();
+            }
         }
     }
 }

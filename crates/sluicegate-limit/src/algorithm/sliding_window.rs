@@ -9,9 +9,9 @@
 //! window holds the count of the limit that reads it. So a count that was spent under a larger limit is not taken for
 //! a debt under a smaller one: only what was charged beyond the limit at that moment, or booked ahead, fills windows.
 
-use crate::earliest::{Earliest, StepResult};
+use super::Earliest;
 use crate::exact::{EXACT, TICKS};
-use crate::words::{Parameters, Words};
+use crate::state::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SlidingWindow {
@@ -104,9 +104,11 @@ impl SlidingWindow {
         if cost > self.count {
             return Earliest::Never;
         }
+        // As the request itself would find them: a clock that stepped back counts everything in the present window.
         let mut followed = words;
         self.follow(&mut followed, now);
         let mut at = self.windows(followed, now + from);
+        // Full windows admit nothing, whatever overlaps them, so the search begins behind the last of them.
         if at.ahead > 0 {
             at = Windows {
                 index: at.index + at.ahead,
@@ -166,10 +168,10 @@ impl SlidingWindow {
         index.saturating_mul(self.period * self.tick)
     }
 
-    /// Charges a cost that fits even if all of the previous window counts; `None` if it does not. The words must not be
-    /// of a later time.
+    /// Charges a cost that fits even if all of the previous window counts: the words after it, and when they equal fresh
+    /// ones. `None` if it does not fit. The words must not be of a later time.
     #[inline]
-    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
+    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<(Words, u64)> {
         let at = self.windows(words, now);
         let current = at.current.saturating_add(cost);
         if current == 0 || at.ahead > 0 || at.previous.saturating_add(current) > self.count {
@@ -177,14 +179,15 @@ impl SlidingWindow {
         }
         // Neither half holds more than the count, so there is nothing to cut off.
         let words = [at.index, at.previous << 32 | current];
-        let fresh_in = Some((at.index + 2) * self.period * self.tick - now);
-        Some(StepResult::Admit { words, fresh_in })
+        Some((words, (at.index + 2) * self.period * self.tick - now))
     }
 
     /// Charges `cost` in the window of a place `wait` ahead. The windows before it count as full from then on.
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
         let at = self.windows(*words, now);
         let ahead = (now + wait) / self.tick / self.period - at.index;
+        // A place in a window behind the last booked one begins that window. The rest of those before stays unused, because
+        // two numbers cannot tell which windows have gaps.
         let before = if ahead > at.ahead { 0 } else { at.current };
         let (ahead, current) = (ahead.max(at.ahead), before.saturating_add(cost));
         self.write(words, Windows { ahead, current, ..at });
@@ -202,6 +205,7 @@ impl SlidingWindow {
         if at.ahead == 0 && current <= self.count {
             return self.write(words, Windows { current, ..at });
         }
+        // A window that is filled exactly is the last one, not a full one before an empty one.
         let full = current.saturating_sub(1) / self.count;
         let (ahead, current) = (at.ahead.saturating_add(full), current - full * self.count);
         self.write(words, Windows { ahead, current, ..at });
@@ -218,6 +222,7 @@ impl SlidingWindow {
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let at = self.windows(*words, now);
         let charged = receipt[0] + (receipt[1] >> 32).saturating_sub(AHEAD);
+        // Behind a full window, others have booked places by what was spent in it.
         let given = match (at.index + at.ahead).checked_sub(charged) {
             Some(0) => Windows { current: at.current.saturating_sub(back), ..at },
             Some(1) if at.ahead == 0 => {

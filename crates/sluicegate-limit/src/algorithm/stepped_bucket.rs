@@ -3,9 +3,9 @@
 //! The words are `[time of the refill that was counted last, tokens spent]`. A full bucket has no
 //! phase: its first refill comes one step after the first token is spent.
 
-use crate::earliest::Earliest;
+use super::Earliest;
 use crate::exact::{EXACT, bounded};
-use crate::words::{Parameters, Words};
+use crate::state::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SteppedBucket {
@@ -112,6 +112,7 @@ impl SteppedBucket {
 
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [anchor, spent] = self.refilled(*words, now);
+        // A bucket that was full in between has begun its steps anew, and nothing is left of the charge.
         let same_phase = anchor >= receipt[0] && (anchor - receipt[0]) % self.every == 0;
         if !same_phase || spent > self.cap && *words != receipt {
             return;

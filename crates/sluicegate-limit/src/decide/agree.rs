@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
-use super::attempt::{Attempt, deciding};
-use crate::earliest::Earliest;
+use super::{Attempt, Keys, deciding};
+use crate::algorithm::Earliest;
 use crate::exact::bounded;
-use crate::keys::Keys;
 
 /// How many rounds the limits get to agree on one moment. Each round moves the moment to a border or a refill of some
 /// limit. Two rounds are enough for all but contrived mixtures.
@@ -33,6 +32,7 @@ pub(super) fn earliest_leave(
         wait = wait.max(leave);
         allowed = allowed.max(leave);
     }
+    // The usual case: nobody has to wait, so there is no place to book.
     if wait == 0 {
         return Some(0);
     }
@@ -68,6 +68,7 @@ pub(super) fn earliest_retry(
             let Earliest::At(earliest) = attempt.earliest(now, when) else { return None };
             when = earliest;
         }
+        // One limit has moved the moment, so the limits before it have to be asked again.
         if when > asked {
             continue;
         }

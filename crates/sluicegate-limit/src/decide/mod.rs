@@ -10,22 +10,38 @@
 //! and none of a shared window. Otherwise the request is refused.
 
 mod agree;
-mod attempt;
-mod refusal;
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use self::agree::earliest_leave;
-pub use self::attempt::Attempt;
-use self::attempt::Others;
-use self::refusal::refusal;
-use super::earliest::StepResult;
-use super::exact::bounded;
-use super::keys::Keys;
-use super::outcome::{LimitOutcome, Outcome, PlainOutcome, Role};
-use super::state::{Receipt, State};
-use super::verdict::Verdict;
+use self::agree::{earliest_leave, earliest_retry, longest_queue};
+use crate::algorithm::Earliest;
+use crate::decision::{LimitStatus, Verdict};
+use crate::exact::bounded;
+use crate::limit::Limit;
+use crate::outcome::{LimitOutcome, Outcome, Role};
+use crate::state::{Receipt, State};
+
+/// Whether all attempts of one decision belong to one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// A request that waits for one limit only delays requests that would wait for that limit too.
+    One,
+    /// One limit may be shared by many keys that do not wait for another limit. A place booked far ahead must not
+    /// shut them out, and is refused instead.
+    Several,
+}
+
+/// A limit, the state of one key, and the cost to spend there.
+#[derive(Debug)]
+pub struct Attempt<'a> {
+    /// The limit.
+    pub limit: &'a Limit,
+    /// The state of the key.
+    pub state: &'a mut State,
+    /// The cost to spend.
+    pub cost: u64,
+}
 
 /// Charges every attempt or none at `now`, in microseconds since the Unix epoch. If they do not all admit at once,
 /// books the earliest moment within `patience` at which they all do. Without patience, a request still waits in a leaky
@@ -39,15 +55,12 @@ pub fn decide(
     keys: Keys,
 ) -> Outcome {
     if let ([attempt], None) = (&mut *attempts, patience) {
-        if attempt.limit.is_plain() {
+        if attempt.limit.plain {
             let now = bounded(now);
-            attempt.limit.follow(attempt.state, now);
-            let result = attempt.limit.step(attempt.state.words, now, attempt.cost);
-            let before = attempt.state.words;
-            if let StepResult::Admit { words, .. } = result {
-                attempt.state.words = words;
-            }
-            return PlainOutcome::new(result, before, now).into();
+            attempt.limit.algorithm.tidy(attempt.state, now);
+            let (step, _) = attempt.limit.algorithm.step(attempt.state.words, now, attempt.cost);
+            attempt.state.words = step.words();
+            return step.into();
         }
     }
     let mut limits = Vec::with_capacity(attempts.len());
@@ -73,6 +86,7 @@ pub(super) fn decide_each<'a>(
         attempt.limit.tidy(attempt.state, now);
     }
     let patience = patience.map(micros);
+    // Nothing is written before all limits have agreed, so a refusal has nothing to undo.
     let Some(wait) = earliest_leave(attempts, now, patience, keys) else {
         return refusal(attempts, now, patience, keys, true, each);
     };
@@ -112,6 +126,7 @@ pub fn preview(
     keys: Keys,
 ) -> Outcome {
     let now = bounded(now);
+    // Asking needs the states as a decision would find them: by the account of these numbers, after the clock.
     let before: Vec<_> = attempts.iter_mut().map(|attempt| attempt.look(now)).collect();
     let patience = patience.map(micros);
     let mut limits = Vec::with_capacity(attempts.len());
@@ -132,4 +147,161 @@ pub fn preview(
         *attempt.state = State { log, ..before };
     }
     Outcome::new(verdict, limits)
+}
+
+/// What the limits that decide do with a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    Admit,
+    Refuse,
+}
+
+impl Attempt<'_> {
+    /// Prepares the state as a decision would, and returns the previous state. A log is left as it is, because it may
+    /// be long, and its arithmetic ignores expired stamps and handles a clock that stepped back.
+    pub(super) fn look(&mut self, now: u64) -> State {
+        let log = self.state.log.take();
+        let before = self.state.clone();
+        self.limit.tidy(self.state, now);
+        self.state.log = log;
+        before
+    }
+
+    /// The earliest moment, `from` or more from `now`, at which the limit lets the request in.
+    #[inline]
+    pub(super) fn earliest(&self, now: u64, from: u64) -> Earliest {
+        self.limit.earliest(self.state, now, self.cost, from)
+    }
+
+    pub(super) fn never_admits(&self, patience: Option<u64>) -> bool {
+        self.limit.never_admits(self.cost, patience)
+    }
+
+    /// How long the request would wait in the limit's own queue, if it has one.
+    #[inline]
+    pub(super) fn queued(&self, now: u64) -> Option<u64> {
+        self.limit.queued(self.state, now, self.cost)
+    }
+
+    /// The outcome of a shadow for a request that the other limits have decided. It charges the shadow if it `takes`.
+    pub(super) fn in_shadow(&mut self, now: u64, others: Others, takes: bool) -> LimitOutcome {
+        let is_at_once = matches!(self.earliest(now, 0), Earliest::At(0));
+        if !is_at_once || self.queued(now).is_some_and(|queued| queued > 0) {
+            if takes {
+                self.limit.refuse(self.state, now, self.cost);
+            }
+            return self.limit_outcome(
+                now,
+                Receipt { void: true, ..Receipt::default() },
+                Role::Shadowed,
+            );
+        }
+        match (others, takes) {
+            (Others::Refuse, _) => {
+                self.limit_outcome(now, Receipt::default(), Role::Refused(false))
+            }
+            (Others::Admit, false) => self.limit_outcome(now, Receipt::default(), Role::Asked),
+            (Others::Admit, true) => {
+                let receipt = self.limit.spend(self.state, now, self.cost, 0);
+                self.limit_outcome(now, receipt, Role::Charged)
+            }
+        }
+    }
+
+    /// The status of the limit after the decision.
+    fn limit_outcome(&self, now: u64, receipt: Receipt, role: Role) -> LimitOutcome {
+        if !self.limit.has_extra_state() {
+            return LimitOutcome::of_words(self.state.words, now, role);
+        }
+        let mut status = LimitStatus::of(self.limit, self.state, now, receipt);
+        if role.is_refused() {
+            status.retry = self.limit.retry(self.state, now, self.cost);
+        }
+        status.note(role, self.cost);
+        LimitOutcome::Status(status)
+    }
+
+    pub(super) fn books(&self, now: u64, wait: u64, keys: Keys) -> bool {
+        self.limit.books(self.state, now, self.cost, wait, keys)
+    }
+}
+
+/// The limits that decide, without shadows.
+pub(super) fn deciding<'s, 'a>(
+    attempts: &'s [Attempt<'a>],
+) -> impl Iterator<Item = &'s Attempt<'a>> {
+    attempts.iter().filter(|attempt| !attempt.limit.is_shadow())
+}
+
+/// Why a limit is one of those that refuse.
+#[derive(Clone, Copy)]
+enum RefusalReason {
+    /// It would let the request in only after its patience has ended.
+    Patience(Option<u64>),
+    /// It never lets in a request with so little patience.
+    Never(Option<u64>),
+    /// It cannot book a place so far ahead.
+    Booking(u64),
+}
+
+impl RefusalReason {
+    fn refuses(self, attempt: &Attempt<'_>, now: u64, keys: Keys) -> bool {
+        match (self, attempt.earliest(now, 0)) {
+            (Self::Never(patience), _) => attempt.never_admits(patience),
+            (Self::Booking(wait), _) => !attempt.books(now, wait, keys),
+            (Self::Patience(patience), Earliest::At(0)) => {
+                attempt.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
+            }
+            (Self::Patience(patience), Earliest::At(delay)) => {
+                let late = delay > patience.unwrap_or(0);
+                late || attempt.queued(now).is_some() || !attempt.books(now, delay, keys)
+            }
+            (Self::Patience(_), Earliest::Unknown | Earliest::Never) => true,
+        }
+    }
+}
+
+pub(super) fn refusal<'a>(
+    attempts: &mut [Attempt<'a>],
+    now: u64,
+    patience: Option<u64>,
+    keys: Keys,
+    record: bool,
+    mut each: impl FnMut(&Attempt<'a>, LimitOutcome),
+) -> Verdict {
+    let never = RefusalReason::Never(patience);
+    let queue = longest_queue(attempts, now);
+    // If the request can never get in, only those limits refuse. If the patience is long enough for each limit but they
+    // find no common moment, all limits with a wait refuse. If no limit has a wait but one queue holds the request
+    // back, the limits that cannot book that far refuse.
+    let reasons = [
+        never,
+        RefusalReason::Patience(patience),
+        RefusalReason::Patience(None),
+        RefusalReason::Booking(queue),
+    ];
+    let found = |reason: &RefusalReason| {
+        deciding(attempts).any(|attempt| reason.refuses(attempt, now, keys))
+    };
+    let reason = reasons.into_iter().find(found).unwrap_or(RefusalReason::Patience(patience));
+    let is_never = matches!(reason, RefusalReason::Never(_));
+    // A request that can never be admitted is not recorded as a refused attempt.
+    let record = record && !is_never;
+    for attempt in attempts.iter_mut() {
+        if attempt.limit.is_shadow() {
+            let limit_outcome = attempt.in_shadow(now, Others::Refuse, record);
+            each(attempt, limit_outcome);
+            continue;
+        }
+        let refused = reason.refuses(attempt, now, keys);
+        if refused && record {
+            attempt.limit.refuse(attempt.state, now, attempt.cost);
+        }
+        let limit_outcome = attempt.limit_outcome(now, Receipt::default(), Role::Refused(refused));
+        each(attempt, limit_outcome);
+    }
+    if is_never {
+        return Verdict::Never;
+    }
+    Verdict::Refuse { retry_after: earliest_retry(attempts, now, patience, keys) }
 }

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{TestCaseError, TestRunner};
 
 use super::super::testing::decide;
 use super::super::{Attempt, Keys, Limit, Receipt, State};
 use super::strategies::{Turn, changes, turn};
 use super::{NOW, SECOND};
 use crate::Outcome;
+use crate::internal::LimitInternals as _;
 
 /// What is done next: by which numbers, how much later, at which cost; and what is given back of it afterwards.
 type Turns = Vec<(usize, Turn, u64, Option<u64>)>;
@@ -39,21 +40,21 @@ fn run(limits: &[Limit], turns: &Turns, decided: &Decided) -> Result<(), TestCas
         let mut long = state.clone();
         let attempts = &mut [Attempt { limit: &limit, state: &mut long, cost: *cost }];
         let expected = decide(attempts, at, None, Keys::One);
-        let quick = match limit.is_plain_account() {
+        let quick = match limit.carried_words {
             true => limit.step_account(&mut state, at, *cost),
             false => None,
         };
-        let Some((outcome, spent)) = quick else {
+        let Some((step, fresh_in)) = quick else {
             decided.at_length.set(decided.at_length.get() + 1);
             (state, retry) = (long, expected.retry_after());
             continue;
         };
         decided.quickly.set(decided.quickly.get() + 1);
-        let outcome = Outcome::from(outcome);
+        let outcome = Outcome::from(step);
         prop_assert_eq!(outcome.decision([(&limit, *cost)]), expected.clone());
         prop_assert_eq!(&state, &long, "{} at {}, cost {}", limit, at, cost);
-        prop_assert_eq!(spent.is_some(), expected.is_admitted());
-        if let Some(fresh_in) = spent {
+        prop_assert_eq!(step.is_admitted(), expected.is_admitted());
+        if step.is_admitted() {
             prop_assert_eq!(fresh_in, limit.fresh_in_micros(&state, at));
         }
         let receipts: Vec<Receipt> = outcome.receipts().collect();
@@ -70,7 +71,7 @@ fn run(limits: &[Limit], turns: &Turns, decided: &Decided) -> Result<(), TestCas
 #[test]
 fn the_quick_step_of_an_only_account_is_the_one_that_looks_at_everything() {
     let decided = Decided::default();
-    let mut runner = TestRunner::new(Config::with_cases(2_000));
+    let mut runner = TestRunner::new(crate::tests::cases(500));
     let result =
         runner.run(&(changes(), turns()), |(limits, turns)| run(&limits, &turns, &decided));
     result.unwrap_or_else(|error| panic!("{error}"));

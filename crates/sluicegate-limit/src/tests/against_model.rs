@@ -9,6 +9,7 @@ use super::super::{Attempt, Decision, Limit, Receipt, State};
 use super::model::{Model, ModelReceipt};
 use super::strategies::{Turn, changes, small_limit, turn};
 use super::{HOUR, NOW, micros};
+use crate::internal::LimitInternals as _;
 
 #[derive(Debug, Clone)]
 enum Operation {
@@ -159,7 +160,7 @@ fn mark(decision: &Decision) -> Receipt {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(crate::tests::cases(250))]
 
     #[test]
     fn every_algorithm_answers_like_the_plain_model(

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::{Decision, Limit, LimitError, Receipt};
 use super::strategies::{Turn, changes, small_limit, turn};
 use super::{HOUR, MINUTE, NOW, SECOND, micros, secs};
+use crate::internal::LimitInternals as _;
 
 fn receipt(decision: &Decision) -> Receipt {
     decision.statuses().next().expect("one limit, one status").receipt
@@ -283,7 +284,7 @@ fn many_numbers() -> impl Strategy<Value = Vec<Limit>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::tests::cases(75))]
 
     /// However many numbers take turns, none of them admits more than it would alone.
     #[test]

@@ -10,13 +10,16 @@ use super::strategies::{small_limit, turn};
 use super::{DAY, HOUR, MINUTE, NOW, SECOND, micros, secs};
 
 /// `count` in each `period`, by every algorithm that counts over time.
-fn limits(count: u64, period: Duration) -> [Limit; 10] {
+fn limits(count: u64, period: Duration) -> [Limit; 13] {
     [
         Limit::per(count, period),
+        Limit::per(count, period).named("a").carried(),
         Limit::per(count, period).refill(count, period),
+        Limit::per(count, period).refill(count, period).named("a").carried(),
         Limit::leaky_bucket(count, period).queue(count - 1).delay_after(count - 1),
         Limit::fixed_window(count, period),
         Limit::fixed_window(count, period).from_first(),
+        Limit::fixed_window(count, period).named("a").carried(),
         Limit::sliding_window(count, period),
         Limit::sliding_window(count, period).named("a").carried(),
         Limit::sliding_log(count, period),
@@ -175,7 +178,7 @@ fn a_debt_keeps_a_queue_waiting_too() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::tests::cases(100))]
 
     /// Settled upwards at any time, with requests that wait in between.
     #[test]
@@ -202,6 +205,27 @@ proptest! {
             let then = |wait: u64| limit.take(&mut state.clone(), now + wait, cost).is_admitted();
             prop_assert!(!then(wait - 1), "{}: one tick before {}", limit, wait);
             prop_assert!(then(wait), "{}: after {}", limit, wait);
+        }
+    }
+}
+
+/// The response is settled piece by piece, between requests of others, and too much is given back at the end.
+#[test]
+fn a_debt_that_comes_in_pieces_is_owed_like_one_that_comes_at_once() {
+    for limit in limits(100, secs(60)) {
+        for pieces in [1, 3, 7, 20] {
+            let (mut state, mut now) = (limit.fresh(), NOW + 11 * SECOND);
+            let taken = limit.take(&mut state, now, 1);
+            let receipt = taken.statuses().next().expect("one limit").receipt;
+            for piece in 0..pieces {
+                let (from, to) = (1_000 * piece / pieces, 1_000 * (piece + 1) / pieces);
+                limit.settle(&mut state, now, &receipt, from.max(1), to);
+                now += SECOND / 10;
+                assert!(!limit.take(&mut state, now, 50).is_admitted() || to < 100, "{limit}");
+            }
+            let retry = limit.take(&mut state, now, 1).retry_after().expect("time pays");
+            let minutes = retry.as_secs_f64() / 60.0;
+            assert!((8.7..=11.5).contains(&minutes), "{limit} in {pieces}: {minutes} minutes");
         }
     }
 }

@@ -172,7 +172,7 @@ fn near() -> impl Strategy<Value = Limit> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(crate::tests::cases(1000))]
 
     #[test]
     fn two_limits_without_a_name_share_a_row_only_if_they_decide_alike(a in near(), b in near()) {

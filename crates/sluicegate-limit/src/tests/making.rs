@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::{Limit, LimitError};
 use super::{micros, secs};
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 /// Checked when the tests are compiled.
 const EVERYTHING: [Limit; 9] = [

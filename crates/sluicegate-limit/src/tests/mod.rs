@@ -19,7 +19,10 @@ mod worked_examples;
 
 mod promises;
 
+use std::env;
 use std::time::Duration;
+
+use proptest::test_runner::Config;
 
 use super::{Limit, State};
 
@@ -30,6 +33,15 @@ pub(super) const DAY: u64 = 24 * HOUR;
 
 /// 2026-01-01 00:00:00 UTC: a border of every window that divides a day.
 pub(super) const NOW: u64 = 1_767_225_600 * SECOND;
+
+/// Draws few cases, for short turns between a change and its test, and as many as `PROPTEST_CASES` says where it is
+/// set, as `cargo xtask prove properties` does.
+pub(super) fn cases(few: u32) -> Config {
+    match env::var_os("PROPTEST_CASES") {
+        Some(_) => Config::default(),
+        None => Config::with_cases(few),
+    }
+}
 
 pub(super) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -8,7 +8,7 @@ use super::super::testing::decide;
 use super::super::{Attempt, Keys, Limit, State};
 use super::strategies::{changes, turn};
 use super::{DAY, HOUR, MINUTE, NOW, SECOND, micros, secs};
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 fn plans(texts: [&str; 2]) -> [Limit; 2] {
     texts.map(|text| format!("{text} named plan carried").parse().unwrap())
@@ -318,7 +318,7 @@ fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::tests::cases(75))]
 
     /// What some numbers admit, they would also have admitted alone, whatever came in between.
     #[test]

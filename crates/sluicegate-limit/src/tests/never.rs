@@ -90,7 +90,7 @@ fn where_one_of_several_limits_can_never_admit_that_is_the_answer() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::tests::cases(100))]
 
     /// Whatever the state: the limit alone decides it, so a remote store may check it before a call.
     #[test]

@@ -14,7 +14,9 @@ use crate::cost::llm::settle::is_unread;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
 use crate::key::KeptKey;
-use crate::limit::{Decision, Limit, Outcome, Receipt, Verdict};
+use crate::limit::{
+    Decision, Limit, LimitInternals as _, Outcome, OutcomeInternals as _, Receipt, Verdict,
+};
 use crate::observe::observer::Event;
 use crate::response::LazyDecision;
 use crate::store::Store;

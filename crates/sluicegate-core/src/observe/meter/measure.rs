@@ -3,7 +3,7 @@
 use super::VerdictLabel;
 use super::handles::{All, OfPolicy};
 use crate::key::Missing;
-use crate::limit::{Decision, Outcome};
+use crate::limit::{Decision, Outcome, OutcomeInternals as _};
 use crate::store::StoreError;
 use crate::store::charge::Charge;
 

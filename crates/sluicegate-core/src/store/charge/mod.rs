@@ -5,7 +5,7 @@ use sluicegate_limit::internal::{InlineVec, Iter};
 
 use crate::cost::account::{Account, Reply};
 use crate::key::{KeyBuf, Missing};
-use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
+use crate::limit::{Keys, Limit, LimitInternals as _, MAX_LIMITS, WhenFull, remote};
 
 /// What one request is charged: which limits, on which keys, at what cost. Charged all or none.
 #[derive(Debug, Clone)]
@@ -181,9 +181,7 @@ impl Charge {
     }
 
     fn never_fits_within(&self, patience: Option<Duration>) -> bool {
-        let patience = patience.map(micros);
-        let never = |debit: &Debit| debit.never_fits(patience);
-        self.debits.iter().any(never)
+        self.debits.iter().any(|debit| debit.never_fits(patience))
     }
 
     /// Whether all limits are charged on one key.
@@ -245,9 +243,9 @@ impl Default for Charge {
 }
 
 impl Debit {
-    /// Whether the limit never admits this charge, even after a wait of this many microseconds.
-    pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
-        !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)
+    /// Whether the limit never admits this charge, even after a wait that long.
+    pub(crate) fn never_fits(&self, patience: Option<Duration>) -> bool {
+        !self.limit.is_shadow() && remote::never_fits(&self.limit, self.cost, patience)
     }
 
     /// What to do when the store has no room for the key: what the [limit says](crate::Limit::answer_when_full). A
@@ -307,11 +305,6 @@ impl Debit {
             },
         }
     }
-}
-
-/// Whole microseconds, at most `u64::MAX`.
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

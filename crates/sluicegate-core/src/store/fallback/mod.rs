@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, OutcomeInternals as _, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::contract::delegate;
 use crate::store::{Answer, AtOnce, Store, StoreError};

@@ -12,7 +12,7 @@ use super::one_word::OneWord;
 use super::shared_rows::LockedSharedRows;
 use super::table::{CHOICES, Table, USUAL_LIMITS};
 use super::word_rows::{RowKind, WordRows};
-use crate::limit::{Limit, MOST_ENTRIES, State, Words};
+use crate::limit::{Limit, LimitInternals as _, MOST_ENTRIES, State, Words};
 use crate::store::charge::{Charge, Debit};
 
 /// Where the state of a limit was found.
@@ -179,6 +179,7 @@ impl Inner {
 
         let is_live = find != FindMode::Existing && self.shared_rows.is_live(now);
         let mut shared = is_live.then(|| self.shared(target, now));
+        // All rows are found before any is taken out: if a search has to lock more buckets, nothing has to be put back.
         let mut located = SmallVec::<[Located; USUAL_LIMITS]>::new();
         for one in target {
             let Target { limit, fingerprint, .. } = *one;
@@ -208,6 +209,7 @@ impl Inner {
                 SearchResult::NotLocked => return Err(run),
             });
         }
+        // Two limits of one charge must not share a row, or each would undo what the other writes.
         let used = |located: &[Located]| -> SmallVec<[Option<RowIndex>; USUAL_LIMITS]> {
             located.iter().map(|located| located.shared_row).collect()
         };
@@ -245,6 +247,8 @@ impl Inner {
         });
         let mut found: SmallVec<[_; USUAL_LIMITS]> = taken.collect();
 
+        // A clock that was set back may show an earlier time than the words were written at. Rows with more state follow
+        // it by themselves; for two words the decision moves to the later time.
         let plain = found.iter().zip(target).filter(|(_, target)| !target.limit.has_extra_state());
         let since = plain.map(|(found, target)| target.limit.since(found.state.words));
         let now = self.clock.at_least(now, since.max().unwrap_or(0));
@@ -257,6 +261,7 @@ impl Inner {
                 continue;
             }
             let Some(place) = found.place else { continue };
+            // A new row that nothing was written to would take the place of a key that spends.
             let is_in_vain = found.is_in_vain();
             match RowKind::of(limit) {
                 RowKind::OneWord => {
@@ -309,6 +314,7 @@ impl Inner {
         (find, most): (FindMode, usize),
         now: u64,
     ) -> CheckedOut {
+        // The box is put back with the new state in it, so a decision about a known key does not allocate.
         let mut kept = row.unwrap_or_default();
         let mut state = std::mem::take(&mut *kept);
         // Entries that have left the window make room before more is taken from the budget.

@@ -51,6 +51,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
                 (0..choices).map(move |choice| table.choice(fingerprint, choice))
             })
             .collect();
+        // In one order for all threads: two that need the same buckets cannot wait for each other.
         buckets.sort_unstable();
         buckets.dedup();
         let buckets = buckets.into_iter().map(|bucket| (bucket, table.lock(bucket))).collect();
@@ -96,6 +97,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         if let Some(at) = places.iter().find_map(live) {
             return SearchResult::Found(at);
         }
+        // Only with all choices locked is it certain that the key has no row.
         let all = places.len() == CHOICES;
         if !all && places.iter().any(|place| self.buckets[*place].1.has_displaced(tick)) {
             return SearchResult::NotLocked;
@@ -248,6 +250,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         expiry: u32,
     ) {
         let first = self.table.choice(fingerprint, 0);
+        // Whoever looks into the first bucket has to learn that the row may be elsewhere, and until when.
         if self.buckets[place].0 != first {
             if let Some(first) = self.locked(first) {
                 self.buckets[first].1.note_displaced_until(expiry);
@@ -269,6 +272,8 @@ fn move_to<B: Bucket>(
     (fingerprint, tick): (u64, u32),
     taken: impl Fn(usize) -> bool,
 ) -> Option<B::Content> {
+    // The new place is claimed before the old one is emptied: a thread that reads without locks finds the row in one of
+    // them, or a changed lock.
     let (free, before) = to.claim_free(fingerprint, tick, taken)?;
     let (content, expiry) = from.lift(row);
     to.put(free, content, expiry);

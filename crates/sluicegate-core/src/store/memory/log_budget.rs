@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Inner;
-use crate::limit::{Limit, MOST_ENTRIES, State};
+use crate::limit::{Limit, LimitInternals as _, MOST_ENTRIES, State};
 
 /// Entries that each log has without asking, 128 bytes. With only these, a log knows the time of its charges to a
 /// quarter of its period. A limit of five login attempts is exact.
@@ -81,6 +81,7 @@ impl LogBudget {
     }
 
     fn grant(&self, class: u8, more: usize) -> bool {
+        // Taken first and given back if it was too much, so that two threads never get the last entries twice.
         let before = self.used.fetch_add(more, Ordering::Relaxed);
         let free = self.most.saturating_sub(before);
         let own = self.classes[usize::from(class)].used.fetch_add(more, Ordering::Relaxed);

@@ -50,7 +50,7 @@ use self::table::Table;
 use crate::clock::Clock;
 use crate::key::hash::KeyHash;
 use crate::key::{KeyBuf, Part};
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitInternals as _, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, Never, Store, StoreError};
 

@@ -10,7 +10,7 @@ use super::locked::FindMode;
 use super::operation::Operation;
 use super::spend::NotSpent;
 use crate::key::{self, KeyBuf};
-use crate::limit::{Limit, Outcome, Part, PlainOutcome};
+use crate::limit::{Limit, LimitInternals as _, Outcome, Part, Step};
 use crate::store::StoreError;
 use crate::store::charge::{Charge, Debit};
 
@@ -62,12 +62,12 @@ impl Memory {
     /// Takes the part `part` of one bucket, where that needs no lock but the row's own. `None`, and nothing is charged,
     /// everywhere else.
     #[inline(always)]
-    pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<PlainOutcome> {
+    pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<Step> {
         let Debit { limit, key, cost, .. } =
             charge.only().filter(|_| charge.patience().is_none())?;
         let fingerprint = self.0.fingerprint(limit.id(), key);
         let spent = match limit.one_word_bucket() {
-            Some(bucket) => self.0.spend_one_word(&bucket.in_plain_part(part)?, fingerprint, *cost),
+            Some(bucket) => self.0.spend_one_word(&bucket.in_part(part)?, fingerprint, *cost),
             None => {
                 let bucket = limit.plain_bucket()?.in_part(part)?;
                 self.0.spend_two_words(&bucket, fingerprint, *cost)

@@ -123,6 +123,8 @@ impl Bucket for OneWord {
         if self.fingerprint_at(row) != 0 && ticks(before.free_at()) > tick {
             return None;
         }
+        // The count of keys goes up first, and the fingerprint is written after the word is taken: a thread that read the
+        // old fingerprint fails to replace the word, and one that reads the new one finds it taken out.
         let taken = before.of_another().with(TAKEN);
         let word = &self.words[row];
         word.compare_exchange(before.0, taken, Ordering::Relaxed, Ordering::Relaxed).ok()?;

@@ -4,7 +4,10 @@ use smallvec::SmallVec;
 
 use super::checked_out::CheckedOut;
 use super::table::USUAL_LIMITS;
-use crate::limit::{Attempt, CountedIn, Outcome, State, WhenFull, decide, preview, would_admit};
+use crate::limit::{
+    Attempt, CountedIn, Outcome, OutcomeInternals as _, State, WhenFull, decide, preview,
+    would_admit,
+};
 use crate::store::StoreError;
 use crate::store::charge::{Charge, Debit};
 
@@ -72,6 +75,7 @@ fn taken_in_part(
     let (keys, patience) = (charge.keys(), charge.patience());
 
     let mut attempts = counted(found, charge);
+    // Nothing that could refuse is left: the store has not decided, and says so.
     if is_partial && attempts.iter().all(|attempt| attempt.limit.is_shadow()) {
         return Err(full());
     }

@@ -184,6 +184,7 @@ impl Inner {
             place => place,
         };
         let Some(place) = place else { return !more };
+        // Charging more may need another entry of a log; giving back never does.
         let find = if more { FindMode::OrInsert } else { FindMode::Existing };
         let mut found = self.take_shared(&shared, &debit.limit, place, find, now);
         debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);

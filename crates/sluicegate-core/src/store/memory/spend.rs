@@ -7,7 +7,7 @@ use super::row::{FourRows, TwoWords};
 use super::stepped::Stepped;
 use super::sync::spin;
 use super::table::CHOICES;
-use crate::limit::{Limit, PlainOutcome, StepResult};
+use crate::limit::{Limit, LimitInternals as _, Step};
 
 /// How often a row is looked at without the lock while other threads use it, and the length of the first pause. Each
 /// pause is twice as long as the one before.
@@ -34,7 +34,7 @@ impl Inner {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<PlainOutcome, NotSpent> {
+    ) -> Result<Step, NotSpent> {
         match limit.one_word_bucket() {
             Some(bucket) => self.spend_one_word(bucket, fingerprint, cost),
             None => self.spend_more_words(limit, fingerprint, cost),
@@ -48,7 +48,7 @@ impl Inner {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<PlainOutcome, NotSpent> {
+    ) -> Result<Step, NotSpent> {
         match limit.is_plain() {
             true => self.spend_two_words(limit, fingerprint, cost),
             false => self.spend_account(limit, fingerprint, cost).ok_or(NotSpent::Nowhere),
@@ -63,7 +63,7 @@ impl Inner {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Option<PlainOutcome> {
+    ) -> Option<Step> {
         let not_spent = match not_spent {
             NotSpent::Elsewhere => match self.spend_elsewhere(limit, fingerprint, cost) {
                 Ok(spent) => return Some(spent),
@@ -81,12 +81,7 @@ impl Inner {
     /// Tries again after a pause. Meanwhile the other thread can make some more decisions with the row in its cache.
     /// Alternating after each decision would move the row between the processors all the time.
     #[cold]
-    fn spend_after_pause(
-        &self,
-        limit: &Limit,
-        fingerprint: u64,
-        cost: u64,
-    ) -> Option<PlainOutcome> {
+    fn spend_after_pause(&self, limit: &Limit, fingerprint: u64, cost: u64) -> Option<Step> {
         for turn in 0..TURNS {
             (0..PAUSE << turn).for_each(|_| spin());
             match self.spend_first(limit, fingerprint, cost) {
@@ -104,9 +99,10 @@ impl Inner {
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<PlainOutcome, NotSpent> {
+    ) -> Result<Step, NotSpent> {
         let table = &self.two_words;
         let bucket = table.bucket(table.choice(fingerprint, 0));
+        // Everything is read between two looks at the version. If it is the same, no thread has written in between.
         let Some(version) = bucket.version().filter(|_| bucket.fetch_rows()) else {
             return Err(NotSpent::Busy);
         };
@@ -132,7 +128,7 @@ impl Inner {
         row: usize,
         now: u64,
         cost: u64,
-    ) -> Option<PlainOutcome> {
+    ) -> Option<Step> {
         let before = bucket.words(row);
         // Words of two different states, or of another limit, must not be used for calculations, which may overflow.
         // The check costs nothing measurable.
@@ -140,12 +136,12 @@ impl Inner {
             return None;
         }
         let now = self.not_before(limit.since(before), now)?;
-        let result = limit.step(before, now, cost);
-        if let StepResult::Admit { words, fresh_in } = result {
+        let (step, fresh_in) = limit.step(before, now, cost);
+        if step.is_admitted() {
             let bucket = bucket.lock_if_unchanged(version)?;
-            bucket.put(row, words, self.two_words.expiry(fresh_in, now));
+            bucket.put(row, step.words(), self.two_words.expiry(fresh_in, now));
         }
-        Some(PlainOutcome::new(result, before, now))
+        Some(step)
     }
 
     /// Spends from a row that is in another of its choices.
@@ -155,7 +151,7 @@ impl Inner {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<PlainOutcome, NotSpent> {
+    ) -> Result<Step, NotSpent> {
         if let Some(bucket) = limit.one_word_bucket() {
             return self.spend_one_word_elsewhere(bucket, fingerprint, cost);
         }
@@ -164,6 +160,7 @@ impl Inner {
         let Some(version) = first.version() else { return Err(NotSpent::Busy) };
         let now = self.clock.now();
         let tick = table.tick(now);
+        // It was not there a moment ago. Another thread has moved or made it, so the search begins again.
         if first.find_live(fingerprint, tick).is_some() {
             return Err(NotSpent::Busy);
         }
@@ -190,22 +187,23 @@ impl Inner {
 
     fn spend_from_displaced(
         &self,
-        limit: &Limit,
+        limit: &impl Stepped,
         (first, version): (&FourRows<TwoWords>, Version),
         (other, other_version): (&FourRows<TwoWords>, Version),
         row: usize,
         now: u64,
         cost: u64,
-    ) -> Option<PlainOutcome> {
+    ) -> Option<Step> {
         let table = &self.two_words;
         let before = other.words(row);
+        // As for a row in its first bucket: no calculation with words that another thread was writing.
         if !other.is_unchanged(other_version) {
             return None;
         }
         let tick = table.tick(now);
         let now = self.not_before(limit.since(before), now)?;
-        let result = limit.step(before, now, cost);
-        if let StepResult::Admit { words, fresh_in } = result {
+        let (step, fresh_in) = limit.step(before, now, cost);
+        if step.is_admitted() {
             let expiry = table.expiry(fresh_in, now);
             // The first bucket must record the displaced row for longer, or at least must not have changed: once the
             // record ends, another row may be made there. Neither lock is waited for, so that no thread waits for a
@@ -223,11 +221,13 @@ impl Inner {
                 None if first.is_unchanged(version) => {}
                 None => return None,
             }
-            other.put(row, words, expiry);
+            other.put(row, step.words(), expiry);
         } else if !first.is_unchanged(version) {
+            // Another row of the key may have been made there, and then that one decides. A refusal has written nothing,
+            // so it is enough to look.
             return None;
         }
-        Some(PlainOutcome::new(result, before, now))
+        Some(step)
     }
 
     /// The clock is read without the lock, so another thread may have written a later time. If the clock can be set

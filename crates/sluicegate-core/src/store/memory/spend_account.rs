@@ -9,24 +9,20 @@ use super::bucket::{Bucket as _, Guard};
 use super::moment::Moment;
 use super::row::{FourRows, FullState};
 use super::table::CHOICES;
-use crate::limit::{Limit, PlainOutcome};
+use crate::limit::{Limit, LimitInternals as _, Step};
 
 /// A decision, with the tick at which the row has then recovered, if something was spent.
-type Spent = (PlainOutcome, Option<u32>);
+type Spent = (Step, Option<u32>);
 
 impl Inner {
     /// Spends from the row of a key; `None` where there is none, or more to look at.
     #[inline(never)]
-    pub(super) fn spend_account(
-        &self,
-        limit: &Limit,
-        fingerprint: u64,
-        cost: u64,
-    ) -> Option<PlainOutcome> {
+    pub(super) fn spend_account(&self, limit: &Limit, fingerprint: u64, cost: u64) -> Option<Step> {
         if !limit.is_plain_account() {
             return None;
         }
         let table = &self.full_state;
+        // A state of more than two words cannot be read without the lock.
         let first = table.lock(table.choice(fingerprint, 0));
         // A state of a later time, as another thread may have written it, is not decided about here.
         let Moment { now, .. } = self.moment();
@@ -78,8 +74,9 @@ impl Inner {
         cost: u64,
     ) -> Option<Spent> {
         bucket.change(row, |state| {
-            let (outcome, spent) = limit.step_account(state, now, cost)?;
-            Some((outcome, spent.map(|fresh_in| self.full_state.expiry(fresh_in, now))))
+            let (step, fresh_in) = limit.step_account(state, now, cost)?;
+            let expiry = step.is_admitted().then(|| self.full_state.expiry(fresh_in, now));
+            Some((step, expiry))
         })
     }
 }

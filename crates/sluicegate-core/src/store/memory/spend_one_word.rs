@@ -7,7 +7,7 @@ use super::one_word::{OneWord, Word};
 use super::spend::NotSpent;
 use super::stepped::Stepped;
 use super::table::{CHOICES, ticks};
-use crate::limit::{PlainOutcome, StepResult};
+use crate::limit::Step;
 
 impl Inner {
     /// Like [`spend_first`](Self::spend_first), for limits with rows of one word.
@@ -17,7 +17,7 @@ impl Inner {
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<PlainOutcome, NotSpent> {
+    ) -> Result<Step, NotSpent> {
         let table = &self.one_word;
         let bucket = table.bucket(table.choice(fingerprint, 0));
         let Some(row) = bucket.find(fingerprint) else { return Err(NotSpent::Elsewhere) };
@@ -37,7 +37,7 @@ impl Inner {
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<PlainOutcome, NotSpent> {
+    ) -> Result<Step, NotSpent> {
         let table = &self.one_word;
         let first = table.bucket(table.choice(fingerprint, 0));
         let Some(version) = first.version() else { return Err(NotSpent::Busy) };
@@ -87,14 +87,14 @@ fn spend_from(
     Moment { now, since }: Moment,
     cost: u64,
     may: impl FnOnce(u64) -> bool,
-) -> Option<PlainOutcome> {
+) -> Option<Step> {
     let before = [now, word.free_at().saturating_sub(since)];
-    let result = limit.step(before, now, cost);
-    if let StepResult::Admit { words: [_, debt], .. } = result {
-        let free_at = since + debt;
+    let (step, _) = limit.step(before, now, cost);
+    if step.is_admitted() {
+        let free_at = since + step.words()[1];
         if !may(free_at) || !bucket.replace(row, word, free_at) {
             return None;
         }
     }
-    Some(PlainOutcome::new(result, before, now))
+    Some(step)
 }

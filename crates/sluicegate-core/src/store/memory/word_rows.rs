@@ -5,7 +5,7 @@ use super::moment::Moment;
 use super::one_word::{LAST, OneWord};
 use super::row::{FourRows, TwoWords};
 use super::table::{Table, ticks};
-use crate::limit::{Limit, Words};
+use crate::limit::{Limit, LimitInternals as _, Words};
 
 /// The table that the row of a limit is in.
 #[derive(Clone, Copy, PartialEq, Eq)]

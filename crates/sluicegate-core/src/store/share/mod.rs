@@ -10,7 +10,9 @@ use std::task::{Context, Poll};
 
 pub use self::live::LiveShare;
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
+use crate::limit::{
+    Limit, LimitError, LimitInternals as _, LimitStatus, Outcome, Receipt, Verdict,
+};
 use crate::store::charge::{Charge, Debit};
 use crate::store::contract::delegate;
 use crate::store::{Answer, AtOnce, Store, StoreError};

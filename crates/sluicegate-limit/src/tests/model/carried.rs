@@ -6,7 +6,7 @@ use super::Model;
 use super::plain::{FULL, Plain, booked, last, overlap, refill, restart};
 use crate::Limit;
 use crate::algorithm::Algorithm;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 impl Model {
     /// Changes the numbers. What was spent stays.

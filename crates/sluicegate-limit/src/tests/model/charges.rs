@@ -3,7 +3,7 @@
 use super::plain::{FULL, Plain, booked, count_full, last, refill, restart};
 use super::{Model, ModelReceipt};
 use crate::Limit;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 impl Model {
     pub(in crate::tests) fn spend(&mut self, now: u64, leaves: u64, cost: u64) -> ModelReceipt {

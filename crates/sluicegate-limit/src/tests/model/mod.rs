@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use self::plain::{FULL, Plain, last, overlap, refill, restart};
 use crate::Limit;
 use crate::algorithm::Algorithm;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 /// What one key has spent, in the plainest form.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Limit;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 #[derive(Debug, Clone)]
 pub(super) enum Plain {

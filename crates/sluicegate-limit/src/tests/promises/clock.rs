@@ -6,7 +6,7 @@ use super::super::super::Limit;
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{HOUR, NOW, SECOND, admits, secs};
 use super::Used;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 /// How much longer than before a refusal may last. Windows and steps begin at the clock's time; the others keep the
 /// rest of the wait.
@@ -20,7 +20,7 @@ fn at_most_longer(limit: &Limit) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(crate::tests::cases(150))]
 
     #[test]
     fn stepping_back_never_grants_and_never_bans(

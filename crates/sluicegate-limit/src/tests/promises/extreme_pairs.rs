@@ -74,7 +74,7 @@ fn booked_at(limit: &Limit, now: u64, leaves: u64, keys: Keys) -> Option<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #![proptest_config(crate::tests::cases(375))]
 
     #[test]
     fn a_client_that_waits_retry_after_is_admitted_beside_any_limit_and_one_tick_earlier_is_not(

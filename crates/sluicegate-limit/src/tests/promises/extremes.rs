@@ -64,7 +64,7 @@ fn assert_exact(limit: &Limit, state: &State) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(crate::tests::cases(150))]
 
     #[test]
     fn nothing_panics_whatever_comes(

@@ -6,13 +6,13 @@ use super::super::super::Limit;
 use super::super::super::algorithm::Algorithm;
 use super::super::strategies::{Turn, limit, small_limit, turn};
 use super::Used;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 /// When a request left, and what it cost.
 type Left = (u64, u64);
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(crate::tests::cases(150))]
 
     #[test]
     fn no_interval_holds_more_than_the_limit(

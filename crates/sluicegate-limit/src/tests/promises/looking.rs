@@ -58,7 +58,7 @@ fn step(limit: &Limit, turned: super::super::strategies::Turn, back: Option<u64>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(crate::tests::cases(125))]
 
     #[test]
     fn a_look_tells_what_taking_would_with_any_patience_and_any_limits(

@@ -31,7 +31,7 @@ impl Nginx {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::tests::cases(100))]
 
     #[test]
     fn burst_delay_and_nodelay_mean_what_they_do_in_nginx(

@@ -6,10 +6,10 @@ use super::super::super::{Limit, Receipt};
 use super::super::strategies::{limit, small_limit, small_shape, turn};
 use super::super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
 use super::{Used, answers};
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(crate::tests::cases(150))]
 
     #[test]
     fn what_is_taken_and_given_back_at_once_was_never_taken(

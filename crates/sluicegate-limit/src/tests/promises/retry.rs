@@ -7,10 +7,10 @@ use super::super::super::{Attempt, Decision, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
 use super::{Used, answers};
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(crate::tests::cases(150))]
 
     #[test]
     fn a_client_that_waits_retry_after_is_admitted_and_one_tick_earlier_is_not(

@@ -9,10 +9,10 @@ use super::super::super::{Attempt, Keys, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, SECOND, secs};
 use super::Used;
-use crate::definition::AlgorithmSpec;
+use crate::limit::AlgorithmSpec;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(crate::tests::cases(150))]
 
     #[test]
     fn requests_leave_in_order_of_arrival_and_within_the_patience(

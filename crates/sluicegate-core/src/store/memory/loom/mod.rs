@@ -26,7 +26,7 @@ use super::{Inner, Memory};
 use crate::clock::ManualClock;
 use crate::key::KeyBuf;
 use crate::key::hash::KeyHash;
-use crate::limit::{Limit, WhenFull};
+use crate::limit::{Limit, LimitInternals as _, WhenFull};
 use crate::store::Store;
 use crate::store::charge::Charge;
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::full::fill;
 use super::*;
 use crate::limit::testing::decide;
-use crate::limit::{Attempt, Receipt, State};
+use crate::limit::{Attempt, LimitInternals as _, Receipt, State};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 

@@ -7,7 +7,10 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Part, Receipt, Verdict};
+use crate::limit::{
+    Limit, LimitError, LimitInternals as _, LimitStatus, Outcome, OutcomeInternals as _, Part,
+    Receipt, Verdict,
+};
 use crate::store::charge::{Charge, Debit};
 use crate::store::contract::delegate;
 use crate::store::members::Members;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::testing::decide;
-use crate::limit::{Attempt, Keys, State};
+use crate::limit::{Attempt, Keys, LimitInternals as _, State};
 
 #[derive(Debug, Clone)]
 enum Turn {

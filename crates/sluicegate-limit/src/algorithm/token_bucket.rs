@@ -20,14 +20,13 @@
 //! On the wire, the effective window of a bucket (`t`) is the time until one more token is there, rounded
 //! up. Until then no more than `r` requests can be made.
 
-mod part;
-
 use core::time::Duration;
 
-pub use self::part::PlainPart;
-use crate::earliest::{Earliest, StepResult};
+use super::Earliest;
 use crate::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
-use crate::words::{Parameters, Words};
+use crate::outcome::Step;
+use crate::part::Part;
+use crate::state::{Parameters, Words};
 
 /// A bucket as a debt that drains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,6 +55,7 @@ impl TokenBucket {
                 break;
             }
             let ticks = period / tick;
+            // In lowest terms, so that the products below are as small as they can be.
             let divisor = gcd(count, ticks);
             let (unit, drain) = (ticks / divisor, count / divisor);
             if let Some(heavy) = cap.checked_mul(unit) {
@@ -237,6 +237,7 @@ impl TokenBucket {
         if debt > self.free && *words != receipt {
             return;
         }
+        // What this charge left behind drains as if nobody had come after it. What has drained is used up.
         let own = self.debt(receipt, now).min(back.saturating_mul(self.unit));
         words[1] -= own.min(debt);
     }
@@ -298,16 +299,13 @@ impl TokenBucket {
 }
 
 impl TokenBucket {
-    #[inline(never)]
-    fn step_at_length(&self, words: Words, now: u64, cost: u64) -> StepResult {
-        let Some(after) = self.after(words, now, cost) else {
-            return StepResult::Refuse(Earliest::Never);
-        };
-        if after > self.cap {
-            return StepResult::Refuse(Earliest::At(self.drained_to(self.cap, after, now)));
-        }
-        let fresh_in = Some(self.drained_to(0, after, now));
-        StepResult::Admit { words: [self.ticks(now), after], fresh_in }
+    /// A part of the bucket, which holds one token at least. A token weighs as much more as the part is smaller. The debt
+    /// drains as before, so words mean the same in every part. `None` where that does not stay exact.
+    #[inline(always)]
+    pub fn in_part(&self, part: Part) -> Option<Self> {
+        let unit = part.weigh(self.unit)?;
+        let (cap, free) = (self.cap.max(unit), self.free.max(unit));
+        (cap < EXACT / 2 - self.drain).then_some(Self { unit, cap, free, ..*self })
     }
 
     /// The earliest moment at which the words can have been written.
@@ -317,9 +315,9 @@ impl TokenBucket {
     }
 
     /// Spends `cost` if that may come in at once, with no queue of the bucket's own. The words must not be of
-    /// a later time.
+    /// a later time. Returns also in how many microseconds the new words equal fresh ones.
     #[inline]
-    pub fn step(&self, words: Words, now: u64, cost: u64) -> StepResult {
+    pub fn step(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>) {
         if cost != 1 || !self.unit_drain {
             return self.step_at_length(words, now, cost);
         }
@@ -327,9 +325,22 @@ impl TokenBucket {
         let [last, debt] = words;
         let after = debt.saturating_sub(now - last) + self.unit;
         if after <= self.cap {
-            return StepResult::Admit { words: [now, after], fresh_in: Some(after) };
+            return (Step::admit([now, after], now), Some(after));
         }
-        StepResult::Refuse(Earliest::At(after - self.cap))
+        (Step::refuse(words, now, Earliest::At(after - self.cap)), None)
+    }
+
+    #[inline(never)]
+    fn step_at_length(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>) {
+        let Some(after) = self.after(words, now, cost) else {
+            return (Step::refuse(words, now, Earliest::Never), None);
+        };
+        if after > self.cap {
+            let delay = self.drained_to(self.cap, after, now);
+            return (Step::refuse(words, now, Earliest::At(delay)), None);
+        }
+        let fresh_in = self.drained_to(0, after, now);
+        (Step::admit([self.ticks(now), after], now), Some(fresh_in))
     }
 }
 

@@ -26,95 +26,15 @@
 //! earlier charges it took, and giving that back would mint credit. Logs and concurrency limits have no accounts and
 //! always give back.
 
-use super::check::valid;
-use super::definition::Limit;
-use super::error::LimitError;
-use super::exact::bounded;
-use super::state::{Account, MOST_ACCOUNTS, OtherAccounts, Receipt, State, WrittenBy};
-use super::words::{NO_PARAMETERS, Words, time_left};
+use crate::exact::{bounded, time_left};
+use crate::limit::Limit;
+use crate::state::{
+    Account, MOST_ACCOUNTS, NO_PARAMETERS, OtherAccounts, Receipt, State, Words, WrittenBy,
+};
 
 impl Limit {
-    /// Carries over what was spent when the limit's numbers change (a rate, a burst, a count, a period). They change
-    /// when a file is reloaded, a customer moves to another tier, or other hours begin.
-    ///
-    /// The state of a key then belongs to the name and the algorithm of the limit only. Each set of numbers that
-    /// decides about the key has an account in the state. What one of them admits is charged to all, as far as each
-    /// has room. A request is admitted if its own numbers have room. So:
-    ///
-    /// - requests admitted by some numbers never exceed these numbers, however often other numbers decide in between;
-    /// - all admissions together never exceed the most generous numbers;
-    /// - a refusal does not change what is spent;
-    /// - a client waits no longer than the deciding numbers require, whatever was spent under other numbers.
-    ///
-    /// A new account takes over what is spent at that moment, token for token, up to its capacity. Once all accounts
-    /// have recovered, the key is as good as new. Logs keep their stamps if period and resolution stay the same, and
-    /// held places stay held: these have no accounts.
-    ///
-    /// A row has room for eight accounts. If nine sets of numbers take turns on one key before they recover, the one
-    /// that recovers first makes room. Until it would have recovered, new accounts begin with at least what was spent
-    /// in it and all that was spent since, of which nothing has come back: too strict, never too generous.
-    ///
-    /// ```
-    /// # extern crate sluicegate_limit as sluicegate;
-    /// use std::time::Duration;
-    /// use sluicegate::Limit;
-    ///
-    /// let paid = Limit::per_minute(600).named("plan").carried();
-    /// let free = Limit::per_minute(10).named("plan").carried();
-    ///
-    /// let mut state = paid.fresh();
-    /// assert!(paid.take(&mut state, 0, 600).is_admitted());
-    /// // More is spent than ten a minute allow: the next comes in when one of the ten is there again.
-    /// let refused = free.take(&mut state, 0, 1);
-    /// assert_eq!(refused.retry_after(), Some(Duration::from_secs(6)));
-    /// // That changes nothing for six hundred a minute.
-    /// assert_eq!(paid.take(&mut state, 1_000_000, 10).remaining(), Some(0));
-    /// ```
-    ///
-    /// A charge is given back to every account if all of them took all of it. An account that began after the charge,
-    /// or that has since been too full for a charge of other numbers, gets nothing back, because it is unknown how
-    /// much of the charge it took.
-    ///
-    /// The limit needs a [name](Self::named), given before or in the same text.
-    ///
-    /// ```
-    /// # extern crate sluicegate_limit as sluicegate;
-    /// use sluicegate::Limit;
-    ///
-    /// let free = Limit::per_minute(10).named("plan").carried();
-    /// let paid = Limit::per_minute(600).named("plan").carried();
-    ///
-    /// let mut state = free.fresh();
-    /// assert!(free.take(&mut state, 0, 4).is_admitted());
-    /// assert_eq!(paid.take(&mut state, 0, 1).remaining(), Some(595));
-    /// assert_eq!(free.take(&mut state, 0, 1).remaining(), Some(4));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the limit has no name.
-    #[track_caller]
-    pub const fn carried(self) -> Self {
-        valid(self.try_carried())
-    }
-
-    /// Like [`carried`](Self::carried), for values from configuration.
-    ///
-    /// # Errors
-    ///
-    /// If the limit has no name.
-    pub const fn try_carried(mut self) -> Result<Self, LimitError> {
-        self.carried = true;
-        self.checked()
-    }
-
-    /// Whether what was spent is [carried](Self::carried) over.
-    pub const fn is_carried(&self) -> bool {
-        self.carried
-    }
-
     /// Moves the account of this limit's numbers into the state's own words. Begins one if there is none.
-    pub(super) fn meet(&self, state: &mut State, now: u64) {
+    pub(crate) fn meet(&self, state: &mut State, now: u64) {
         let parameters = self.algorithm.parameters();
         if !self.carried || parameters == NO_PARAMETERS {
             return;
@@ -163,9 +83,13 @@ impl Limit {
     /// joins the others.
     fn begin(&self, front: Account, others: &mut OtherAccounts, now: u64) -> Account {
         let OtherAccounts { accounts, shut, owed } = others;
+        // Receipts of charges that this account takes over only in part must not be given back to it, so it begins
+        // later than all of them, also where the clock has not moved on.
         let latest = accounts.iter().map(|other| other.written.since).fold(now, u64::max);
         // Later than every charge that is not taken over in full.
         let since = bounded(latest.max(front.written.since) + 1);
+        // The fullest account decides: the others hold a part of the same charges, because each admission is charged to
+        // all. Their sum would count a charge several times.
         let (mut words, mut is_same) =
             self.algorithm.taken_over(front.words, front.written.parameters, now);
         let mut begun = if is_same { front.written.since } else { since };
@@ -177,6 +101,7 @@ impl Limit {
                 begun = if is_same { other.written.since } else { since };
             }
         }
+        // What an account held that had to make room is known only as a number of tokens.
         if time_left(*shut, now) > 0 {
             let least = self.algorithm.spent_up_to_all(now, *owed);
             if least[1] > words[1] {
@@ -192,6 +117,7 @@ impl Limit {
         if accounts.len() == MOST_ACCOUNTS {
             accounts.retain(|account| fresh_in(account) > 0);
         }
+        // Still full: the account that recovers first goes, because it would keep the least for the shortest time.
         let is_full = accounts.len() == MOST_ACCOUNTS;
         let mut joins = Some(front).filter(|front| !is_full || fresh_in(front) > 0);
         if let (true, Some(front)) = (is_full, &joins) {
@@ -208,6 +134,8 @@ impl Limit {
                 joins = None;
             }
             let algorithm = self.algorithm.with_parameters(gone.written.parameters);
+            // Two that made room may have held different charges. The larger one is a bound for both, and so is the
+            // later end of their times.
             let before = if time_left(*shut, now) > 0 { *owed } else { 0 };
             *owed = before.max(algorithm.spent(gone.words, now));
             *shut = [now, time_left(*shut, now).max(ends.min(own))];
@@ -221,12 +149,13 @@ impl Limit {
 
     /// Charges the other accounts with what this one admitted. Returns what the receipt needs: when it was charged,
     /// never before the account began, and whether every account took all of it.
-    pub(super) fn charge_others(&self, state: &mut State, now: u64, cost: u64) -> (u64, bool) {
+    pub(crate) fn charge_others(&self, state: &mut State, now: u64, cost: u64) -> (u64, bool) {
         if !self.carried || self.algorithm.parameters() == NO_PARAMETERS {
             return (0, false);
         }
         let since = now.max(state.written.since);
         let Some(others) = &mut state.others else { return (since, true) };
+        // The account that made room would have been charged as well, and nobody knows what would have drained of it.
         if time_left(others.shut, now) > 0 {
             others.owed = bounded(others.owed.saturating_add(cost));
         }
@@ -243,7 +172,7 @@ impl Limit {
     }
 
     /// Gives back to the other accounts what they took of a charge.
-    pub(super) fn give_others(
+    pub(crate) fn give_others(
         &self,
         state: &mut State,
         receipt: &Receipt,
@@ -263,12 +192,12 @@ impl Limit {
 
     /// Whether the state still has the account that this receipt's charge was made to. If so, the account is moved
     /// into the state's own words.
-    pub(super) fn knows(&self, state: &mut State, receipt: &Receipt) -> bool {
+    pub(crate) fn knows(&self, state: &mut State, receipt: &Receipt) -> bool {
         !self.carried || self.find(state) && state.written.since <= receipt.since
     }
 
     /// Microseconds until every account has recovered; `None` if that happens only when a held place is given back.
-    pub(super) fn accounts_fresh_in(&self, state: &State, now: u64) -> Option<u64> {
+    pub(crate) fn accounts_fresh_in(&self, state: &State, now: u64) -> Option<u64> {
         if !self.carried || state.written.parameters == NO_PARAMETERS {
             return self.algorithm.fresh_in(state, now);
         }
@@ -285,7 +214,7 @@ impl Limit {
     }
 
     /// Adjusts the other accounts to a clock that stepped back.
-    pub(super) fn follow_others(&self, state: &mut State, now: u64) {
+    pub(crate) fn follow_others(&self, state: &mut State, now: u64) {
         let Some(others) = &mut state.others else { return };
         for other in &mut others.accounts {
             let mut of = State::of(other.words);
