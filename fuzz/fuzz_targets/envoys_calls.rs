@@ -2,7 +2,7 @@
 //! spent its limit is over it: `cargo fuzz run envoys_calls`.
 #![no_main]
 
-#[path = "../../crates/sluicegate-server/tests/serving/envoys_calls.rs"]
+#[path = "../../crates/sluicegate-server/tests/server/serving/envoys_calls.rs"]
 mod envoys_calls;
 
 use std::sync::LazyLock;

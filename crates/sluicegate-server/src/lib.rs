@@ -56,6 +56,7 @@ mod grpc;
 pub mod leases;
 pub mod listen;
 mod policies;
+pub mod proxy;
 mod reflection;
 mod request;
 mod reserved;

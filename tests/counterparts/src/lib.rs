@@ -55,7 +55,7 @@ pub fn sluicegate() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["build", "--quiet", "--package", "sluicegate-cli"]).current_dir(root());
+        command.args(["build", "--quiet", "--package", "sluicegate-server"]).current_dir(root());
         assert!(command.status().expect("cargo").success(), "sluicegate does not compile");
         let test = env::current_exe().expect("a path");
         test.ancestors().nth(2).expect("a directory").join("sluicegate")

@@ -26,7 +26,7 @@ pub(super) fn ours() -> Result<OsString, Failure> {
     if let Some(program) = env::var_os(OURS) {
         return Ok(program);
     }
-    let command = cargo(["build", "--profile", "dist", "--package", "sluicegate-cli"]);
+    let command = cargo(["build", "--profile", "dist", "--package", "sluicegate-server"]);
     Step::new("sluicegate, as packages carry it", command).run()?;
     let directory = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
     Ok(directory.join("dist").join(format!("sluicegate{EXE_SUFFIX}")).into())

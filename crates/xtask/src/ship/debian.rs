@@ -41,7 +41,7 @@ pub(super) fn build(program: &Path) -> Result<(), Failure> {
     let file = place.join("sluicegate.deb");
     let mut command = installed.command();
     command.args(["--no-build", "--no-strip", "--profile", "dist", "--target", &target()]);
-    command.args(["--package", "sluicegate-cli", "--output"]).arg(&file);
+    command.args(["--package", "sluicegate-server", "--output"]).arg(&file);
     Step::new("Debian package", command).run()?;
 
     if !LINTIAN.is_there() {

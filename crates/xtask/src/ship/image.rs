@@ -41,7 +41,7 @@ mod tests {
     fn the_image_is_built_by_the_command_that_is_run_here() {
         let text = std::fs::read_to_string(root().join(FILE)).unwrap_or_default();
         let words =
-            "cargo build --locked --profile dist --target \"$target\" --package sluicegate-cli";
+            "cargo build --locked --profile dist --target \"$target\" --package sluicegate-server";
         assert!(text.contains(words), "{text}");
         assert!(text.contains("target=\"$(uname -m)-unknown-linux-musl\""), "{text}");
         assert!(text.contains("musl-tools"), "{text}");

@@ -49,7 +49,7 @@ fn static_program() -> Result<PathBuf, Failure> {
     command.args(["target", "add", &target]).current_dir(root());
     Step::new("the library for static programs", command).run()?;
     let mut command = cargo(["build", "--locked", "--profile", "dist"]);
-    command.args(["--target", &target, "--package", "sluicegate-cli", "--target-dir", "target"]);
+    command.args(["--target", &target, "--package", "sluicegate-server", "--target-dir", "target"]);
     Step::new("static program", command).run()?;
     Ok(root().join(format!("target/{target}/dist/sluicegate")))
 }

@@ -1,7 +1,7 @@
 //! The dashboard of a server, as a browser shows it.
 
 mod devtools;
-#[path = "../../../../crates/sluicegate-server/tests/serving/http.rs"]
+#[path = "../../../../crates/sluicegate-server/tests/server/serving/http.rs"]
 mod http;
 
 use serde_json::{Value, json};

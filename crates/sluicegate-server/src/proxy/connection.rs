@@ -1,0 +1,265 @@
+//! One connection of a client: TLS, then HTTP/1 or HTTP/2, then perhaps a tunnel.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{Request, Response, Version};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use metrics::counter;
+use sluicegate::adapter::{Peer, grpc};
+use sluicegate_config::proxy::Listen;
+use sluicegate_config::{Live, Policies};
+use crate::listen::{Certificate, ServeConnection, Timed, TlsAcceptor, Upload, close};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::proxy::activity::Activity;
+use crate::proxy::answer::{AnswerBody, Held};
+use crate::proxy::causes::{Causes, causes};
+use crate::proxy::check::{Terms, check};
+use crate::proxy::forward::From;
+use crate::proxy::forwarded::Client;
+use crate::proxy::grpc::for_grpc;
+use crate::proxy::interim::{Interim, WithInterim};
+use crate::proxy::problem::{Problem, problem};
+use crate::proxy::record::Recorder;
+use crate::proxy::stack::Stack;
+use crate::proxy::stalls::Stalls;
+
+/// The most requests under way on one connection of HTTP/2.
+const STREAMS: u32 = 250;
+
+/// How many bytes of a body wait in a stream of HTTP/2, and in all streams of a connection.
+const WINDOW: u32 = 64 * 1024;
+
+/// How long a connection stays open when the proxy stops, for a request that is on its way.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// The proxied port.
+#[derive(Clone)]
+pub(crate) struct Port(Arc<Shared>);
+
+struct Shared {
+    builder: Builder<TokioExecutor>,
+    stack: Stack,
+    listen: Listen,
+    certificate: Option<Certificate>,
+    recorder: Recorder,
+    live: Live,
+}
+
+impl Port {
+    pub(crate) fn new(
+        stack: Stack,
+        listen: Listen,
+        certificate: Option<Certificate>,
+        live: Live,
+    ) -> Self {
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(None)
+            .max_headers(listen.fields)
+            .max_buf_size(listen.head);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(16 * WINDOW)
+            .max_send_buf_size(WINDOW as usize)
+            .max_header_list_size(u32::try_from(listen.head).unwrap_or(u32::MAX));
+        let recorder = Recorder::new();
+        Self(Arc::new(Shared { builder, stack, listen, certificate, recorder, live }))
+    }
+
+    async fn speak<S>(
+        &self,
+        stream: S,
+        peer: SocketAddr,
+        is_secure: bool,
+        stopping: watch::Receiver<bool>,
+    ) where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let Shared { builder, listen, .. } = &*self.0;
+        let activity = Activity::new();
+        let client = Client { address: peer.ip(), is_secure };
+        let interim = Interim::default();
+        let from = From { client, activity: Arc::clone(&activity), interim: interim.clone() };
+        let stalls = Stalls::new();
+        let service =
+            Entry { shared: Arc::clone(&self.0), peer, from, stalls: Arc::clone(&stalls) };
+        let requests = activity.requests();
+        let stream =
+            Timed::new(stream, Arc::clone(requests), listen.head_timeout, listen.write_timeout);
+        let stream = TokioIo::new(WithInterim::new(stream, interim));
+        let connection = builder.serve_connection_with_upgrades(stream, service);
+        // Boxed, so that a tunnel does not keep the place of all this.
+        let mut connection = Box::pin(connection);
+        let serving = async {
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = requests.idle(listen.idle_timeout) => {
+                    // In HTTP/2, a request that is on its way is answered. A client that is gone says nothing to that.
+                    connection.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        ended = connection.as_mut() => ended,
+                        () = requests.idle(listen.head_timeout) => Ok(()),
+                    }
+                }
+                () = last_request(stopping) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.as_mut().await
+                }
+            }
+        };
+        let ended = tokio::select! {
+            ended = serving => ended,
+            never = stalls.drop_stalled(listen.write_timeout) => match never {},
+        };
+        drop(connection);
+        if let Err(error) = ended {
+            if is_malformed(&*error) {
+                counter!("sluicegate_proxy_malformed_total").increment(1);
+                tracing::info!(target: "sluicegate_proxy::access", %peer, error = %Causes(&*error), "no valid request");
+            }
+            tracing::debug!(%peer, %error, "connection ended");
+        }
+        let Some(tunnel) = activity.take_tunnel() else { return };
+        drop(activity);
+        if let Err(error) = tunnel.run().await {
+            tracing::debug!(%peer, %error, "upgraded connection ended");
+        }
+    }
+}
+
+impl ServeConnection for Port {
+    fn silence(&self) -> Duration {
+        self.0.listen.head_timeout
+    }
+
+    fn linger(&self) -> Duration {
+        LINGER
+    }
+
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
+        // Pieces are passed on as they come: waiting for more to send only delays them.
+        let _ = stream.set_nodelay(true);
+        let Some(certificate) = &self.0.certificate else {
+            return self.speak(stream, peer, false, stopping).await;
+        };
+        let acceptor = TlsAcceptor::clone(&certificate.load());
+        match timeout(self.0.listen.head_timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.speak(stream, peer, true, stopping).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        }
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Port")
+    }
+}
+
+/// Whether a client sent something that is not HTTP.
+fn is_malformed(error: &(dyn Error + 'static)) -> bool {
+    causes(error)
+        .any(|error| error.downcast_ref().is_some_and(|error: &hyper::Error| error.is_parse()))
+}
+
+/// Whether the proxy itself finds fault with a request. A refusal by a limit is none.
+fn is_clients_fault<B>(response: &Response<B>) -> bool {
+    response.status().is_client_error() && response.extensions().get::<Problem>().is_some()
+}
+
+/// Completes when a connection has to end because the proxy stops. HTTP/1 closes a connection without a warning, so
+/// requests on their way get a moment to arrive.
+async fn last_request(mut stopping: watch::Receiver<bool>) {
+    // An error: the proxy is gone.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+    tokio::time::sleep(LINGER).await;
+}
+
+/// The service of one connection.
+struct Entry {
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+    from: From,
+    stalls: Arc<Stalls<Held>>,
+}
+
+impl Entry {
+    /// What requests of this client are checked by.
+    fn terms<'a>(&self, policies: &'a Policies) -> Terms<'a> {
+        let listen = &self.shared.listen;
+        let trusted = policies.trusted();
+        Terms {
+            client_header: policies.client_header(),
+            is_trusted: trusted.is_some_and(|trusted| trusted.contains(self.peer.ip())),
+            fields: listen.fields,
+            underscores: listen.underscores,
+        }
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Entry {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (mut request, rest) = Upload::watch(request);
+        let in_flight = self.from.activity.requests().begin();
+        let mut record = self.shared.recorder.begin(&request, self.peer);
+        let content_type = request.headers().get(CONTENT_TYPE);
+        let grpc = content_type.and_then(|sent| grpc::response_type(sent.as_bytes()));
+        let is_http_2 = request.version() == Version::HTTP_2;
+        let checked = check(&mut request, self.terms(&self.shared.live.policies()));
+        let stack = checked.map(|()| self.shared.stack.clone());
+        // In HTTP/1, the connection itself is watched.
+        let stalls = is_http_2.then(|| Arc::clone(&self.stalls));
+        let interim = self.from.interim.clone();
+        request.extensions_mut().insert(Peer(self.peer.ip()));
+        request.extensions_mut().insert(self.from.clone());
+        Box::pin(async move {
+            let is_checked = stack.is_ok();
+            let mut response = match stack {
+                Ok(stack) if is_http_2 => stack.call(request).await?,
+                Ok(stack) => interim.before(stack.call(request)).await?,
+                Err((status, why)) => {
+                    problem(status, why).map(|body| body.map_err(|no| match no {}).boxed_unsync())
+                }
+            };
+            if is_checked && !is_clients_fault(&response) {
+                rest.settle(response.headers_mut()).await;
+            } else if !is_http_2 {
+                // Where such a request ends is not certain either.
+                close(response.headers_mut());
+            }
+            record.answered(response.status());
+            let response = match grpc {
+                None => response,
+                Some(content_type) => for_grpc(response, content_type),
+            };
+            Ok(response.map(|body| match stalls {
+                None => AnswerBody::new(body, record, in_flight),
+                Some(stalls) => AnswerBody::watched(body, record, in_flight, &stalls),
+            }))
+        })
+    }
+}

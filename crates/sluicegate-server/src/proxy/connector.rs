@@ -1,0 +1,205 @@
+//! Connections to the application, with or without TLS.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arc_swap::ArcSwap;
+use http::Uri;
+use hyper_rustls::{
+    FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
+};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use sluicegate_config::proxy::{Upstream, UpstreamTls};
+use crate::ServerError;
+use crate::listen::{read_authorities, read_identity};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tower_service::Service;
+
+use crate::proxy::causes::causes;
+
+/// Opens connections to the application, each within the time that one may take. Clones share the files of
+/// `upstream.tls`.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    inner: Arc<ArcSwap<Secured>>,
+    upstream: Upstream,
+}
+
+type Secured = HttpsConnector<HttpConnector>;
+type Connection = MaybeHttpsStream<TokioIo<TcpStream>>;
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl Connector {
+    /// A connector for this application.
+    ///
+    /// # Errors
+    ///
+    /// If a file of `upstream.tls` cannot be read, or the system names no authorities.
+    pub(crate) fn new(upstream: &Upstream) -> Result<Self, ServerError> {
+        let inner = Arc::new(ArcSwap::from_pointee(connector(upstream)?));
+        Ok(Self { inner, upstream: upstream.clone() })
+    }
+
+    /// Reads the files of `upstream.tls` again, for further connections. If one is not valid, nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Connector::new`].
+    pub(crate) fn reload(&self) -> Result<(), ServerError> {
+        if self.upstream.tls.is_some() {
+            self.inner.store(Arc::new(connector(&self.upstream)?));
+        }
+        Ok(())
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Connection;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let mut inner = Secured::clone(&self.inner.load());
+        // For the connection and the handshake of TLS together.
+        let time = self.upstream.connect_timeout;
+        Box::pin(async move {
+            let connected = async {
+                poll_fn(|cx| inner.poll_ready(cx)).await?;
+                inner.call(uri).await
+            };
+            tokio::time::timeout(time, connected).await.map_err(io::Error::from)?
+        })
+    }
+}
+
+fn connector(upstream: &Upstream) -> Result<Secured, ServerError> {
+    let mut tcp = HttpConnector::new();
+    tcp.set_connect_timeout(Some(upstream.connect_timeout));
+    tcp.set_nodelay(true);
+    tcp.enforce_http(false);
+    let Some(tls) = &upstream.tls else {
+        let config = config(RootCertStore::empty(), None)?;
+        return Ok((tcp, config).into());
+    };
+    let identity = tls.identity.as_ref().map(|(certificate, key)| read_identity(certificate, key));
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(config(authorities(tls)?, identity.transpose()?)?)
+        .https_only();
+    let builder = match &tls.server_name {
+        None => builder,
+        Some(name) => {
+            let name = ServerName::try_from(name.clone())
+                .map_err(|_| ServerError::new("upstream.tls.server_name: not a host name"))?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+    };
+    // The client offers only the version that it is going to speak.
+    Ok(match upstream.http2 {
+        true => builder.enable_http2().wrap_connector(tcp),
+        false => builder.enable_http1().wrap_connector(tcp),
+    })
+}
+
+/// Whether a connection was not there in time.
+pub(crate) fn is_timeout(error: &(dyn Error + 'static)) -> bool {
+    let timed_out = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+    causes(error).any(|error| error.downcast_ref().is_some_and(timed_out))
+}
+
+/// Why the proxy and the application do not speak TLS with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TlsFailure {
+    /// The certificate of the application is not valid, has another name, or is by another authority.
+    Certificate,
+    /// The application answers something else than TLS, such as plain HTTP.
+    NotTls,
+    /// The application has ended TLS, for example because it does not accept the certificate of the proxy.
+    Ended,
+    /// Anything else.
+    Handshake,
+}
+
+impl TlsFailure {
+    /// The failure of TLS among the causes of `error`.
+    pub(crate) fn among(error: &(dyn Error + 'static)) -> Option<Self> {
+        let failure = causes(error).find_map(|error| tls_error(error.downcast_ref()?))?;
+        Some(match failure {
+            rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+                Self::Certificate
+            }
+            rustls::Error::InvalidMessage(_) => Self::NotTls,
+            rustls::Error::AlertReceived(_) => Self::Ended,
+            _ => Self::Handshake,
+        })
+    }
+
+    /// What has happened, as a sentence for the client.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Certificate => "the certificate of the application is not valid for it",
+            Self::NotTls => "the application does not answer with TLS",
+            Self::Ended => "the application refused the TLS connection of the proxy",
+            Self::Handshake => "TLS with the application failed",
+        }
+    }
+}
+
+/// An error of input and output has another one inside of it that is not its source.
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    let inner = error.get_ref()?;
+    inner.downcast_ref().or_else(|| tls_error(inner.downcast_ref()?))
+}
+
+fn authorities(tls: &UpstreamTls) -> Result<RootCertStore, ServerError> {
+    if let Some(path) = &tls.authorities {
+        return read_authorities(path);
+    }
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // Some systems have a few certificates that nothing can read. The others are good.
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    let why = found.errors.first();
+    if added > 0 {
+        if let Some(error) = why {
+            tracing::warn!(%error, "some authorities of the system cannot be read");
+        }
+        return Ok(roots);
+    }
+    let why = why.map_or_else(|| "it has none".to_owned(), ToString::to_string);
+    Err(ServerError::new(format!(
+        "upstream.tls: no authority of this system that vouches for certificates can be read ({why}), expected \
+         `authorities` with a file of them"
+    )))
+}
+
+type Identity =
+    (Vec<rustls::pki_types::CertificateDer<'static>>, rustls::pki_types::PrivateKeyDer<'static>);
+
+fn config(
+    authorities: RootCertStore,
+    identity: Option<Identity>,
+) -> Result<ClientConfig, ServerError> {
+    let unusable = |error| ServerError::new(format!("upstream.tls: TLS cannot be set up: {error}"));
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?
+        .with_root_certificates(authorities);
+    match identity {
+        None => Ok(config.with_no_client_auth()),
+        Some((certificates, key)) => {
+            config.with_client_auth_cert(certificates, key).map_err(unusable)
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Passes a request on to the application.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, MAX_FORWARDS, TRANSFER_ENCODING};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::ext::on_informational;
+use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use metrics::counter;
+use sluicegate::cost::llm::EstimatedTokens;
+use sluicegate::response::WatchedBody;
+use sluicegate::service::UsageLayer;
+use sluicegate_config::proxy::{Listen, Upstream};
+use crate::ServerError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_service::Service;
+
+use crate::proxy::activity::Activity;
+use crate::proxy::causes::Causes;
+use crate::proxy::check::Bad;
+use crate::proxy::connector::{Connector, TlsFailure, is_timeout};
+use crate::proxy::forwarded::{self, Client};
+use crate::proxy::hop;
+use crate::proxy::interim::Interim;
+use crate::proxy::problem::{full, problem};
+use crate::proxy::request_body::{ClientError, RequestBody};
+use crate::proxy::response_body::ResponseBody;
+use crate::proxy::response_length;
+use crate::proxy::tunnel::Tunnel;
+use crate::proxy::upgrade;
+
+/// The largest head of a response, in bytes.
+const HEAD: usize = 64 * 1024;
+
+/// How many bytes of the body of a stream of HTTP/2 wait on either side.
+const WINDOW: u32 = 64 * 1024;
+
+/// The application. Clones share its connections.
+#[derive(Clone)]
+pub(crate) struct Forward(Arc<Inner>);
+
+struct Inner {
+    pool: Pool<Connector, RequestBody>,
+    scheme: Scheme,
+    authority: Authority,
+    places: Arc<Semaphore>,
+    upstream: Upstream,
+    listen: Listen,
+}
+
+/// The connection of a request, in its extensions.
+#[derive(Clone)]
+pub(crate) struct From {
+    pub(crate) client: Client,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) interim: Interim,
+}
+
+type Answer = Response<ResponseBody>;
+
+impl Forward {
+    /// The application that `upstream` names, over connections of `connector`.
+    ///
+    /// # Errors
+    ///
+    /// If its authority is not valid.
+    pub(crate) fn new(
+        connector: Connector,
+        upstream: Upstream,
+        listen: Listen,
+    ) -> Result<Self, ServerError> {
+        let authority = Authority::try_from(upstream.authority.as_str())
+            .map_err(|_| ServerError::new("upstream.url: not a host"))?;
+        let scheme = if upstream.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(upstream.idle_timeout)
+            .pool_max_idle_per_host(upstream.idle_connections)
+            .http1_max_buf_size(HEAD)
+            .http1_max_headers(listen.fields)
+            .http2_only(upstream.http2)
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(16 * WINDOW)
+            .http2_max_send_buf_size(WINDOW as usize)
+            .build(connector);
+        let places = Arc::new(Semaphore::new(upstream.requests));
+        Ok(Self(Arc::new(Inner { pool, scheme, authority, places, upstream, listen })))
+    }
+}
+
+impl Service<Request<RequestBody>> for Forward {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let answer = inner.forward(request).await;
+            Ok(answer.unwrap_or_else(|(status, why)| problem(status, why).map(ResponseBody::own)))
+        })
+    }
+}
+
+impl Inner {
+    async fn forward(&self, mut request: Request<RequestBody>) -> Result<Answer, Bad> {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            counter!("sluicegate_proxy_full_total").increment(1);
+            return Ok(full().map(ResponseBody::own));
+        };
+        let wanted = match self.upstream.http2 {
+            true => None,
+            false => upgrade::wanted(&request, &self.listen.upgrades)?,
+        };
+        let client = wanted.is_some().then(|| hyper::upgrade::on(&mut request));
+        let from = request.extensions_mut().remove::<From>();
+        let from = from.ok_or((
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the proxy has lost the address of the client",
+        ))?;
+        // Whether its tokens are counted, which are then read in the answer too.
+        let counts_tokens = request.extensions().get::<EstimatedTokens>().is_some();
+        if counts_tokens {
+            // What is compressed cannot be read.
+            let identity = HeaderValue::from_static("identity");
+            request.headers_mut().insert(ACCEPT_ENCODING, identity);
+        }
+        let (outgoing, is_last) = self.outgoing(request, &from, wanted.as_ref());
+        if is_last {
+            return Ok(
+                problem(StatusCode::OK, "the proxy is the last recipient").map(ResponseBody::own)
+            );
+        }
+        let answered = self.pool.request(outgoing);
+        let mut response = match tokio::time::timeout(self.upstream.response_timeout, answered)
+            .await
+        {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(failed(&error)),
+            Err(_) => {
+                counter!("sluicegate_proxy_upstream_failures_total", "kind" => "response_timeout")
+                    .increment(1);
+                return Err((
+                    StatusCode::GATEWAY_TIMEOUT,
+                    "the application did not answer in time",
+                ));
+            }
+        };
+        // The client's side writes its own version.
+        *response.version_mut() = Version::HTTP_11;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return self.upgraded(response, wanted.zip(client), &from, place).await;
+        }
+        response_length::settle(response.headers_mut())?;
+        hop::strip_response(response.headers_mut());
+        let response = match counts_tokens {
+            true => UsageLayer::watch(response),
+            false => response.map(WatchedBody::from),
+        };
+        Ok(response.map(|body| ResponseBody::upstream(body, place)))
+    }
+
+    /// Builds the request for the application, and says whether the proxy has to answer it itself.
+    fn outgoing(
+        &self,
+        request: Request<RequestBody>,
+        from: &From,
+        wanted: Option<&HeaderValue>,
+    ) -> (Request<RequestBody>, bool) {
+        let (mut parts, body) = request.into_parts();
+        let version = parts.version;
+        hop::strip_request(&mut parts.headers);
+        forwarded::write(&mut parts.headers, from.client, version);
+        if let Some(protocol) = wanted {
+            upgrade::write(&mut parts.headers, protocol.clone());
+        }
+        if self.upstream.http2 {
+            // The target has the host. A second one would have to be the same.
+            parts.headers.remove(HOST);
+        } else if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
+            parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        let is_last = parts.method == Method::OPTIONS && is_last(&mut parts.headers);
+        let mut uri = http::uri::Parts::default();
+        uri.scheme = Some(self.scheme.clone());
+        uri.authority = Some(self.authority.clone());
+        let path = parts.uri.path_and_query().cloned();
+        uri.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        // A scheme, an authority and a path are always a target.
+        parts.uri = Uri::from_parts(uri).unwrap_or_default();
+        parts.version = Version::HTTP_11;
+        parts.extensions.clear();
+        let mut request = Request::from_parts(parts, body);
+        // A client of HTTP/1.0 knows no interim responses.
+        if version == Version::HTTP_11 {
+            let interim = from.interim.clone();
+            on_informational(&mut request, move |response| {
+                interim.pass(response.status(), response.headers());
+            });
+        }
+        (request, is_last)
+    }
+
+    /// The application has switched protocols.
+    async fn upgraded(
+        &self,
+        mut response: Response<Incoming>,
+        wanted: Option<(HeaderValue, hyper::upgrade::OnUpgrade)>,
+        from: &From,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Answer, Bad> {
+        const UNASKED: Bad = (
+            StatusCode::BAD_GATEWAY,
+            "the application switched to a protocol that nobody asked for",
+        );
+        let Some((protocol, client)) = wanted else { return Err(UNASKED) };
+        if !upgrade::is_agreed(response.headers(), &protocol) {
+            return Err(UNASKED);
+        }
+        let upstream = hyper::upgrade::on(&mut response).await;
+        let upstream = upstream
+            .map_err(|_| (StatusCode::BAD_GATEWAY, "the application closed the connection"))?;
+        from.activity.upgrade(Tunnel::new(client, upstream, place));
+        hop::strip_response(response.headers_mut());
+        upgrade::write(response.headers_mut(), protocol);
+        Ok(response.map(|_| ResponseBody::own(Default::default())))
+    }
+}
+
+/// Whether the proxy is the last recipient of a request (RFC 9110, section 7.6.2). Otherwise one hop less is left.
+fn is_last(headers: &mut HeaderMap) -> bool {
+    let left = headers.get(MAX_FORWARDS).and_then(|left| left.to_str().ok()?.parse::<u64>().ok());
+    if let Some(left) = left.filter(|left| *left > 0) {
+        headers.insert(MAX_FORWARDS, HeaderValue::from(left - 1));
+    }
+    left == Some(0)
+}
+
+/// The answer where there is no response. It is never a 429: the client has done nothing wrong.
+fn failed(error: &PoolError) -> Bad {
+    match ClientError::among(error) {
+        Some(ClientError::Slow) => {
+            return (StatusCode::REQUEST_TIMEOUT, "the body of the request took too long");
+        }
+        Some(ClientError::Broken(_)) => {
+            return (StatusCode::BAD_REQUEST, "the body of the request is broken");
+        }
+        None => {}
+    }
+    // An application may also end TLS after the handshake, for example because it wants a certificate of the proxy.
+    let tls = TlsFailure::among(error);
+    let kind = match (error.is_connect(), tls) {
+        (true, _) if is_timeout(error) => "connect_timeout",
+        (_, Some(_)) => "tls",
+        (true, None) => "connect",
+        (false, None) => "response",
+    };
+    counter!("sluicegate_proxy_upstream_failures_total", "kind" => kind).increment(1);
+    tracing::warn!(error = %Causes(error), kind, "the request to the application failed");
+    match (kind, tls) {
+        ("connect_timeout", _) => {
+            (StatusCode::GATEWAY_TIMEOUT, "the application did not accept a connection in time")
+        }
+        (_, Some(tls)) => (StatusCode::BAD_GATEWAY, tls.text()),
+        ("connect", None) => {
+            (StatusCode::BAD_GATEWAY, "the application does not accept connections")
+        }
+        _ => (StatusCode::BAD_GATEWAY, "the application sent no valid response"),
+    }
+}

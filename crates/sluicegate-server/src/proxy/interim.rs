@@ -1,0 +1,170 @@
+//! Interim responses of the application, such as 103 Early Hints.
+//!
+//! hyper's server has no way to send one. In HTTP/1 their bytes go around it: they are written to the connection at a time
+//! when hyper has written everything it has, and before it gets the final response. In HTTP/2 the state of the connection
+//! is hyper's alone, and they end here.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use http::{HeaderMap, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::proxy::hop;
+
+/// The most bytes of interim responses that wait to be written. Further ones are dropped; they are only hints.
+const MOST: usize = 16 * 1024;
+
+/// The interim responses that are on their way to the client of one connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interim(Arc<Mutex<Queue>>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    written: usize,
+    /// The task of the connection.
+    waker: Option<Waker>,
+}
+
+impl Interim {
+    /// Passes an interim response on, unless it is for the proxy: it has answered `Expect` itself, and a switch of protocols
+    /// is a final response.
+    pub(crate) fn pass(&self, status: StatusCode, headers: &HeaderMap) {
+        if matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
+            return;
+        }
+        let mut headers = headers.clone();
+        hop::strip_interim(&mut headers);
+        let reason = status.canonical_reason().unwrap_or_default();
+        let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
+        for (name, value) in &headers {
+            head.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        }
+        head.extend(b"\r\n");
+        let mut queue = self.lock();
+        if queue.bytes.len() + head.len() <= MOST {
+            queue.bytes.extend(head);
+            queue.wake();
+        }
+    }
+
+    /// The final response, once all interim ones are written. The returned future is to be polled by the task of the
+    /// connection.
+    pub(crate) async fn before<T>(self, response: impl Future<Output = T>) -> T {
+        let mut response = pin!(response);
+        let response = std::future::poll_fn(|cx| {
+            // What comes from now on wakes this task.
+            self.lock().wakes(cx.waker());
+            response.as_mut().poll(cx)
+        });
+        let response = response.await;
+        std::future::poll_fn(|cx| {
+            let mut queue = self.lock();
+            queue.wakes(cx.waker());
+            if queue.bytes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        response
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn wakes(&mut self, task: &Waker) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(task),
+            None => self.waker = Some(task.clone()),
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn poll_write<S>(
+        &mut self,
+        mut stream: Pin<&mut S>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>>
+    where
+        S: AsyncWrite,
+    {
+        if self.bytes.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        while self.written < self.bytes.len() {
+            let written = ready!(stream.as_mut().poll_write(cx, &self.bytes[self.written..]))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += written;
+        }
+        (self.bytes, self.written) = (Vec::new(), 0);
+        self.wake();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A stream that also writes the interim responses of its connection.
+#[derive(Debug)]
+pub(crate) struct WithInterim<S> {
+    stream: S,
+    interim: Interim,
+}
+
+impl<S> WithInterim<S> {
+    pub(crate) fn new(stream: S, interim: Interim) -> Self {
+        Self { stream, interim }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WithInterim<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WithInterim<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// hyper flushes once it has written everything that it has, each time that its task runs.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        ready!(this.interim.lock().poll_write(Pin::new(&mut this.stream), cx))?;
+        Pin::new(&mut this.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,8 @@
+//! What the dashboard shows. The recorder of metrics keeps 64 policies of a process apart, and the other tests of this
+//! program run the command in processes of its own.
+
+mod failed;
+#[path = "../../server/serving/http.rs"]
+mod http;
+mod leased;
+mod status;

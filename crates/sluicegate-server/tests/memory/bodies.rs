@@ -1,0 +1,85 @@
+//! Large bodies pass through the proxy, and do not pile up.
+
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "../server/proxy/support.rs"]
+mod support;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use self::support::Running;
+
+/// 1 GB in each direction.
+const LENGTH: usize = 1024 * 1024 * 1024;
+
+const PIECE: usize = 64 * 1024;
+
+/// How much more memory the process may take, in bytes. The test's own buffers are part of it.
+const MORE: usize = 16 << 20;
+
+/// The most memory that the process has had since `forget_the_most`, in bytes.
+fn memory() -> usize {
+    super::memory("VmHWM")
+}
+
+fn forget_the_most() {
+    std::fs::write("/proc/self/clear_refs", "5").expect("a process");
+}
+
+/// Sends a body back as it comes.
+async fn echo() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.expect("a head"));
+        }
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.expect("a client");
+        let mut piece = vec![0; PIECE];
+        loop {
+            let length = stream.read(&mut piece).await.expect("a body");
+            if length == 0 || stream.write_all(&piece[..length]).await.is_err() {
+                return;
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_body_passes_in_both_directions_in_little_memory() {
+    let _alone = super::PROCESS.lock().await;
+    let proxy = Running::start(echo().await, "", "").await;
+    let stream = TcpStream::connect(proxy.address).await.expect("a connection");
+    let (mut read, mut write) = stream.into_split();
+    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {LENGTH}\r\n\r\n");
+    write.write_all(head.as_bytes()).await.expect("a proxy");
+    let piece = Bytes::from(vec![b'x'; PIECE]);
+    // What is set up once is there after the first pieces.
+    write.write_all(&piece).await.expect("a proxy");
+    let mut came = vec![0; PIECE];
+    let mut received = 0;
+    while received < PIECE {
+        received += read.read(&mut came).await.expect("a body");
+    }
+    forget_the_most();
+    let before = memory();
+    let writing = tokio::spawn(async move {
+        for _ in 1..LENGTH / PIECE {
+            write.write_all(&piece).await.expect("a proxy");
+        }
+        write
+    });
+    while received < LENGTH {
+        let length = read.read(&mut came).await.expect("a body");
+        assert!(length > 0, "the body ended after {received} bytes");
+        received += length;
+    }
+    drop(writing.await.expect("no panic"));
+    let more = memory() - before;
+    assert!(more < MORE, "{more} bytes more");
+}

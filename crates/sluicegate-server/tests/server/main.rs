@@ -1,0 +1,6 @@
+//! The server and the proxy, through real ports where they have some.
+
+mod auth;
+mod proxy;
+mod quotas;
+mod serving;

@@ -1,0 +1,230 @@
+//! Directories of files, as operators and Kubernetes change them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
+use sluicegate_core::Limit;
+use sluicegate_core::Memory;
+use sluicegate_core::adapter::{Answer, Charge, Debit, Receipt};
+use sluicegate_core::limit::LimitError;
+use sluicegate_core::store::{BoxStore, BoxStoreFuture, Store};
+use sluicegate_server::{Policies, Reload, Server, Service};
+use tempfile::TempDir;
+use tonic::transport::Channel;
+
+use super::server::descriptor;
+
+/// Longer than any machine is busy.
+const AT_MOST: Duration = Duration::from_secs(30);
+
+/// Longer than a change takes to come into force.
+const QUIET: Duration = Duration::from_millis(700);
+
+struct Place {
+    directory: TempDir,
+    client: RateLimitServiceClient<Channel>,
+    reload: Reload,
+    policies: Policies,
+}
+
+fn file(domain: &str, count: u32) -> String {
+    format!(
+        "domain: {domain}\ndescriptors:\n- key: user\n  rate_limit: {{ unit: hour, requests_per_unit: {count} }}\n"
+    )
+}
+
+async fn start(prepare: impl FnOnce(&Path)) -> Place {
+    let directory = tempfile::tempdir().expect("a directory");
+    prepare(directory.path());
+    let policies = Policies::new().envoy(directory.path());
+    let policies = policies.unwrap_or_else(|error| panic!("{error}"));
+    let service = Service::builder(policies.clone()).store(Picky(BoxStore::new(Memory::new())));
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let bound = Server::new(service.build().expect("a service")).grpc(any).bind().await;
+    let bound = bound.expect("a free port");
+    let (reload, address) = (bound.reload(), bound.addresses().grpc.expect("a port"));
+    tokio::spawn(bound.run(std::future::pending()));
+    let client = RateLimitServiceClient::connect(format!("http://{address}")).await;
+    Place { directory, client: client.expect("a connection"), reload, policies }
+}
+
+impl Place {
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.directory.path().join(name), text).expect("a file");
+    }
+
+    /// The limit of a domain, if it has one.
+    async fn limit(&mut self, domain: &str) -> Option<u32> {
+        let descriptors = vec![descriptor(&[("user", "a")])];
+        let domain = domain.to_owned();
+        let request = RateLimitRequest { domain, descriptors, hits_addend: 0 };
+        let answer = self.client.should_rate_limit(request).await.expect("an answer").into_inner();
+        assert_eq!(answer.overall_code(), Code::Ok);
+        answer.statuses[0].current_limit.as_ref().map(|limit| limit.requests_per_unit)
+    }
+
+    async fn limits(&mut self) -> [Option<u32>; 3] {
+        [self.limit("a").await, self.limit("b").await, self.limit("c").await]
+    }
+
+    fn events(&self) -> Receiver<String> {
+        let (send, events) = channel();
+        self.policies.on_event(move |event| {
+            let _ = send.send(event.to_owned());
+        });
+        events
+    }
+}
+
+#[tokio::test]
+async fn a_reload_finds_new_files_and_misses_removed_ones() {
+    let mut place = start(|at| {
+        fs::write(at.join("a.yaml"), file("a", 100)).expect("a file");
+        fs::write(at.join("b.yaml"), file("b", 200)).expect("a file");
+    })
+    .await;
+    assert_eq!(place.limits().await, [Some(100), Some(200), None]);
+    place.write("c.yml", &file("c", 300));
+    fs::remove_file(place.directory.path().join("b.yaml")).expect("a file");
+    place.reload.now().expect("valid files");
+    assert_eq!(place.limits().await, [Some(100), None, Some(300)]);
+    // A domain may move to another file.
+    fs::rename(place.directory.path().join("c.yml"), place.directory.path().join("d.yaml"))
+        .expect("a file");
+    place.reload.now().expect("valid files");
+    assert_eq!(place.limits().await, [Some(100), None, Some(300)]);
+}
+
+#[tokio::test]
+async fn a_broken_file_of_a_directory_leaves_all_of_them_as_they_were() {
+    let mut place = start(|at| {
+        fs::write(at.join("a.yaml"), file("a", 100)).expect("a file");
+        fs::write(at.join("b.yaml"), file("b", 200)).expect("a file");
+    })
+    .await;
+    let events = place.events();
+    for (broken, said) in [
+        (file("b", 0).replace("hour", "fortnight"), "b.yaml:4:23"),
+        (String::new(), "b.yaml"),
+        (file("a", 1), "a.yaml"),
+        (file("b", 4_000_000_000), "b.yaml: the store cannot keep"),
+    ] {
+        place.write("a.yaml", &file("a", 150));
+        place.write("b.yaml", &broken);
+        let problem = place.reload.now().expect_err("a broken file").to_string();
+        assert!(problem.contains(said), "{problem}");
+        assert!(events.recv().expect("an event").contains(said));
+        assert_eq!(place.limits().await, [Some(100), Some(200), None]);
+    }
+    fs::remove_file(place.directory.path().join("b.yaml")).expect("a file");
+    fs::remove_file(place.directory.path().join("a.yaml")).expect("a file");
+    let problem = place.reload.now().expect_err("an empty directory").to_string();
+    assert!(problem.contains(".yaml or .yml"), "{problem}");
+    assert_eq!(place.limits().await, [Some(100), Some(200), None]);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_that_is_exchanged_comes_into_force_once_and_as_a_whole() {
+    use std::os::unix::fs::symlink;
+
+    let link = |at: &Path, target: &str, name: &str| {
+        symlink(target, at.join("..new")).expect("a link");
+        fs::rename(at.join("..new"), at.join(name)).expect("a link");
+    };
+    let version = move |at: &Path, name: &str, files: &[(&str, u32)]| {
+        fs::create_dir(at.join(name)).expect("a directory");
+        for (domain, count) in files {
+            let path = at.join(name).join(format!("{domain}.yaml"));
+            fs::write(path, file(domain, *count)).expect("a file");
+        }
+        link(at, name, "..data");
+    };
+    let mut place = start(|at| {
+        version(at, "..1", &[("a", 100), ("b", 200)]);
+        link(at, "..data/a.yaml", "a.yaml");
+        link(at, "..data/b.yaml", "b.yaml");
+    })
+    .await;
+    let _watching = place.policies.watch().expect("a directory that can be watched");
+    let events = place.events();
+    let at = place.directory.path().to_owned();
+    // As the kubelet does.
+    version(&at, "..2", &[("a", 150), ("c", 300)]);
+    link(&at, "..data/c.yaml", "c.yaml");
+    fs::remove_file(at.join("b.yaml")).expect("a link");
+    fs::remove_dir_all(at.join("..1")).expect("a directory");
+    let event = events.recv_timeout(AT_MOST).expect("an event");
+    for part in ["domain a: ", "domain c: new, 1 limits", "domain b: removed"] {
+        assert!(event.starts_with("policies reloaded: ") && event.contains(part), "{event}");
+    }
+    assert_eq!(place.limits().await, [Some(150), None, Some(300)]);
+    let more = events.recv_timeout(QUIET);
+    assert!(more.is_err(), "{more:?}");
+    // And again, now that the links lead elsewhere.
+    version(&at, "..3", &[("a", 160), ("c", 310)]);
+    fs::remove_dir_all(at.join("..2")).expect("a directory");
+    events.recv_timeout(AT_MOST).expect("an event");
+    assert_eq!(place.limits().await, [Some(160), None, Some(310)]);
+    assert!(events.recv_timeout(QUIET).is_err());
+}
+
+#[tokio::test]
+async fn a_reload_that_was_asked_for_beside_a_watch_tells_once() {
+    let mut place = start(|at| fs::write(at.join("a.yaml"), file("a", 100)).expect("a file")).await;
+    let _watching = place.policies.watch().expect("a directory that can be watched");
+    let events = place.events();
+    place.write("a.yaml", &file("a", 150));
+    place.reload.now().expect("valid files");
+    assert_eq!(place.limits().await, [Some(150), None, None]);
+    assert!(events.recv_timeout(AT_MOST).expect("an event").contains("domain a: "));
+    assert!(events.recv_timeout(QUIET).is_err());
+}
+
+/// A store that keeps no more than a billion.
+#[derive(Clone)]
+struct Picky(BoxStore);
+
+impl Store for Picky {
+    type Future = BoxStoreFuture;
+
+    fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        self.0.take(charge)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        self.0.peek(charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        self.0.reset(charge)
+    }
+
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        match limit.count() > 1_000_000_000 {
+            true => Err(LimitError::new("it is more than a billion")),
+            false => Ok(()),
+        }
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &sluicegate_core::limit::LimitStatus) {
+        self.0.follow_status(debit, status);
+    }
+
+    fn clock(&self) -> sluicegate_core::clock::Clock {
+        self.0.clock()
+    }
+}
