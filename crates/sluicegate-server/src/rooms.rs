@@ -45,7 +45,6 @@ pub(crate) fn admin(service: &Service, metrics: Option<&Metrics>) -> Router {
     Router::new()
         .merge(api::health::routes(service))
         .merge(admin::metrics::routes(metrics))
-        .merge(admin::policies::routes(service))
         .merge(admin::status::routes(service))
         .merge(admin::page::routes())
 }

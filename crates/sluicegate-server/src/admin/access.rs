@@ -1,20 +1,21 @@
 //! Who may use the admin port.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::routing::post;
 
-use super::origin;
 use super::page::PUBLIC;
-use super::secret::same;
-use super::session::Session;
 
 /// What a client of the admin port presents as `Authorization: Bearer ..`.
 #[derive(Clone)]
@@ -87,15 +88,15 @@ impl Refusals {
     }
 }
 
-async fn check(State(held): State<Held>, request: Request, next: Next) -> Response {
-    if !origin::is_own(&request) {
-        return (StatusCode::FORBIDDEN, origin::OTHER_SITE).into_response();
+async fn check(State(held): State<Held>, request: Request<Body>, next: Next) -> Response {
+    if !is_own(&request) {
+        return (StatusCode::FORBIDDEN, OTHER_SITE).into_response();
     }
     let Some((token, session, refusals)) = held else {
-        if origin::names_this_host(&request) {
+        if names_this_host(&request) {
             return next.run(request).await;
         }
-        return (StatusCode::FORBIDDEN, origin::OTHER_NAME).into_response();
+        return (StatusCode::FORBIDDEN, OTHER_NAME).into_response();
     };
     let is_public = PUBLIC.contains(&request.uri().path());
     let presented = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -151,5 +152,216 @@ mod tests {
         }
         assert_eq!(refusals.note(start + LOGGED), Some(1_000));
         assert_eq!(refusals.note(start + LOGGED * 3), Some(0));
+    }
+}
+
+/// Compares in a time that does not depend on where the first difference is.
+pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && differences == 0
+}
+
+// How a browser shows the token: once, for a cookie.
+//
+// A person cannot type an `Authorization` field, so the page sends the token in one to `POST /session`. The answer is
+// a cookie that scripts cannot read (`HttpOnly`) and that is sent with requests of this page alone
+// (`SameSite=Strict`). It holds a random number, and neither the token nor anything made of it. It ends with the
+// process, when the browser is closed, or when the operator signs out: a copy of it opens nothing after that.
+
+/// What the cookies of browsers are called and hold.
+#[derive(Clone)]
+pub(super) struct Session(Arc<Cookies>);
+
+struct Cookies {
+    /// Different for each server, because the servers of one host share the cookies of a browser, whatever their port.
+    name: String,
+    /// The oldest first.
+    values: Mutex<VecDeque<String>>,
+}
+
+/// The most browsers. Another one signs out the one that came first.
+const MOST: usize = 64;
+
+impl Session {
+    /// No browser has a cookie yet.
+    pub(super) fn new() -> Result<Self, getrandom::Error> {
+        let name = format!("sluicegate-admin-{}", random::<8>()?);
+        Ok(Self(Arc::new(Cookies { name, values: Mutex::default() })))
+    }
+
+    /// Whether a request has the cookie of a browser.
+    pub(super) fn is_in(&self, request: &Request<Body>) -> bool {
+        let values = self.values();
+        self.presented(request.headers())
+            .any(|value| values.iter().any(|known| same(value.as_bytes(), known.as_bytes())))
+    }
+
+    /// `POST /session` gives a cookie to those who have shown the token; `DELETE /session` takes it back.
+    pub(super) fn routes(&self) -> Router {
+        let (begin, end) = (self.clone(), self.clone());
+        let begun = async move || match begin.begin() {
+            Ok(value) => begin.answer(&value, ""),
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        };
+        let ended = async move |headers: HeaderMap| {
+            end.end(&headers);
+            end.answer("", "; Max-Age=0")
+        };
+        Router::new().route("/session", post(begun).delete(ended))
+    }
+
+    fn begin(&self) -> Result<String, getrandom::Error> {
+        let value = random::<32>()?;
+        let mut values = self.values();
+        if values.len() >= MOST {
+            values.pop_front();
+        }
+        values.push_back(value.clone());
+        Ok(value)
+    }
+
+    fn end(&self, headers: &HeaderMap) {
+        let mut values = self.values();
+        for presented in self.presented(headers) {
+            values.retain(|known| !same(presented.as_bytes(), known.as_bytes()));
+        }
+    }
+
+    fn answer(&self, value: &str, more: &str) -> Response {
+        let cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{more}", self.0.name);
+        let fields = AppendHeaders([(header::SET_COOKIE, cookie)]);
+        (StatusCode::NO_CONTENT, fields).into_response()
+    }
+
+    fn presented<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        cookies(headers).filter(|(name, _)| *name == self.0.name).map(|(_, value)| value)
+    }
+
+    fn values(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Random bytes in hexadecimal digits.
+fn random<const BYTES: usize>() -> Result<String, getrandom::Error> {
+    let mut random = [0_u8; BYTES];
+    getrandom::fill(&mut random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let fields = headers.get_all(header::COOKIE).into_iter();
+    let pairs = fields.filter_map(|field| field.to_str().ok()).flat_map(|field| field.split(';'));
+    pairs.filter_map(|pair| pair.trim().split_once('='))
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session(..)")
+    }
+}
+
+// What pages of other sites may do to the admin port through the browser of an operator: nothing.
+//
+// - A page can have its own name resolve to this host (DNS rebinding), and then read answers as its own. Without a
+//   token, a request has to name this host by an address or as `localhost`. With a token, such a page has no cookie.
+// - A page can send requests that change something, without reading the answer (CSRF). Those have to come from the
+//   dashboard itself, or from a client that is no browser.
+
+/// Why a request is refused.
+pub(super) const OTHER_NAME: &str = "the admin port has no token, so it answers only to an address such as 127.0.0.1 or to `localhost`: \
+    use one of them, or set a token\n";
+
+/// Why a request is refused.
+pub(super) const OTHER_SITE: &str = "a page of another site may not change anything here\n";
+
+/// Whether the request names this host in a way that other sites cannot make point here.
+pub(super) fn names_this_host<B>(request: &Request<B>) -> bool {
+    // A browser always sends it; a load balancer that asks for health may not.
+    let Some(authority) = authority(request) else {
+        return !request.headers().contains_key(header::HOST);
+    };
+    let host = authority.host();
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_address = match address {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => host.parse::<IpAddr>().is_ok(),
+    };
+    is_address || host.eq_ignore_ascii_case("localhost")
+}
+
+/// Whether the request changes nothing, or comes from the dashboard or from a client that is no browser.
+pub(crate) fn is_own<B>(request: &Request<B>) -> bool {
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+        return true;
+    }
+    let field = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
+    let site = field("sec-fetch-site").unwrap_or(b"same-origin");
+    let Some(origin) = field("origin") else { return site == b"same-origin" || site == b"none" };
+    let Some(own) = authority(request) else { return false };
+    // TLS may end in front of the port.
+    let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+    site == b"same-origin" && host == Some(own.as_str().as_bytes())
+}
+
+fn authority<B>(request: &Request<B>) -> Option<Authority> {
+    let of_uri = request.uri().authority().cloned();
+    of_uri.or_else(|| request.headers().get(header::HOST)?.to_str().ok()?.parse().ok())
+}
+
+#[cfg(test)]
+mod origin_tests {
+    use super::*;
+
+    fn request(method: &str, fields: &[(&str, &str)]) -> Request<Body> {
+        let request = Request::builder().method(method).uri("/session");
+        let request =
+            fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn a_name_that_somebody_else_can_point_here_is_not_this_host() {
+        for (host, is_own) in [
+            ("127.0.0.1:6070", true),
+            ("127.0.0.1", true),
+            ("[::1]:6070", true),
+            ("localhost:6070", true),
+            ("LOCALHOST", true),
+            ("10.0.0.7:6070", true),
+            ("attacker.example:6070", false),
+            ("127.0.0.1.attacker.example", false),
+            ("localhost.attacker.example", false),
+            ("attacker.example@127.0.0.1.nip.io", false),
+            ("[attacker]:6070", false),
+            ("", false),
+            ("a b", false),
+        ] {
+            assert_eq!(names_this_host(&request("GET", &[("host", host)])), is_own, "{host}");
+        }
+        assert!(names_this_host(&request("GET", &[])));
+    }
+
+    #[test]
+    fn only_the_page_itself_and_clients_that_are_no_browsers_change_anything() {
+        let host = ("host", "127.0.0.1:6070");
+        for (fields, is_own_page) in [
+            (&[][..], true),
+            (&[("origin", "http://127.0.0.1:6070"), ("sec-fetch-site", "same-origin")], true),
+            (&[("origin", "http://127.0.0.1:6070")], true),
+            (&[("origin", "https://127.0.0.1:6070")], true),
+            (&[("origin", "https://127.0.0.1")], false),
+            (&[("origin", "ftp://127.0.0.1:6070")], false),
+            (&[("origin", "http://127.0.0.1:8000"), ("sec-fetch-site", "same-site")], false),
+            (&[("origin", "http://127.0.0.1:8000")], false),
+            (&[("origin", "http://attacker.example")], false),
+            (&[("origin", "null")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "same-site")], false),
+        ] {
+            let fields = [&[host], fields].concat();
+            assert_eq!(is_own(&request("POST", &fields)), is_own_page, "{fields:?}");
+            assert!(is_own(&request("GET", &fields)));
+        }
     }
 }

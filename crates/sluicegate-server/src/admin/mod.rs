@@ -3,12 +3,8 @@
 
 mod access;
 pub mod metrics;
-mod origin;
 pub(crate) mod page;
-pub mod policies;
-mod secret;
-mod session;
 pub mod status;
 
+pub(crate) use self::access::is_own;
 pub use self::access::{Token, guarded};
-pub(crate) use self::origin::is_own;

@@ -1,4 +1,5 @@
-//! `/v1/status`: the state of the server, for the dashboard, `sluicegate top` and scripts.
+//! `/v1/status`: the state of the server, for the dashboard, `sluicegate top` and scripts; `/rlconfig`: the limits in force,
+//! as text.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -22,11 +23,12 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }
 
-/// `GET /v1/status` and `GET /v1/openapi.json`.
+/// `GET /v1/status`, `GET /v1/openapi.json` and `GET /rlconfig`.
 pub(crate) fn routes(service: &Service) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/openapi.json", get(async || Json(openapi())))
+        .route("/rlconfig", get(limits))
         .with_state(service.clone())
 }
 
@@ -50,4 +52,10 @@ async fn status(State(service): State<Service>) -> Response {
         }
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+async fn limits(State(service): State<Service>) -> String {
+    let mut text = service.policies().describe().join("\n");
+    text.push('\n');
+    text
 }

@@ -2,10 +2,6 @@
 
 pub mod health;
 pub mod json;
-mod number;
-mod object;
 pub(crate) mod plain;
-mod proto_json;
-pub(crate) mod slow;
-mod text;
+mod read;
 pub mod v1;

@@ -5,12 +5,15 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
 
-use axum::body::{Bytes, HttpBody};
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Method, Request, StatusCode, Version, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
-use super::slow::in_time;
 use super::{json, v1};
 use crate::service::Service;
 
@@ -100,5 +103,29 @@ fn cut_short(call: Call, error: &impl std::fmt::Display) -> Response {
     match call {
         Call::Json => (StatusCode::BAD_REQUEST, what).into_response(),
         Call::Take => v1::bad(what),
+    }
+}
+
+// Clients that send a body slowly.
+
+/// How long a request may take, its body included. Decisions have a deadline of their own, which is shorter.
+const SLOWEST: Duration = Duration::from_secs(90);
+
+/// The routes, with 408 for a request that takes too long.
+pub(crate) fn bounded(routes: Router) -> Router {
+    routes
+        .layer(from_fn(async |request: Request<Body>, next: Next| in_time(next.run(request)).await))
+}
+
+/// The answer, or 408 if that takes too long.
+pub(crate) async fn in_time(answering: impl Future<Output = Response>) -> Response {
+    let mut answering = pin!(answering);
+    // Most requests are answered at once, and need no timer.
+    if let Poll::Ready(answer) = poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx))).await {
+        return answer;
+    }
+    match tokio::time::timeout(SLOWEST, answering).await {
+        Ok(response) => response,
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, "the request took too long\n").into_response(),
     }
 }

@@ -13,7 +13,6 @@
 
 mod asked;
 mod authorizer;
-mod forward;
 mod grpc;
 mod message;
 mod routes;
@@ -23,8 +22,8 @@ use tonic::service::RoutesBuilder;
 
 pub use self::asked::{BadRequest, Form};
 pub use self::authorizer::{Authorizer, DEGRADED};
-pub(crate) use self::forward::Forward;
 use self::grpc::Authz;
+pub(crate) use self::routes::Forward;
 pub use self::routes::{STATUS, routes};
 use crate::grpc::Routed;
 

@@ -1,24 +1,28 @@
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
 use super::asked::Form;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
+use crate::api::plain::in_time;
 use crate::failed::Why;
+use crate::service::Service;
 
 /// The field with the status that a client should get, where nginx allows only 401 and 403.
 pub static STATUS: HeaderName = HeaderName::from_static("sluicegate-status");
 
 /// Where proxies ask that need nothing special.
-pub(super) const PLAIN: &str = "/check";
+const PLAIN: &str = "/check";
 
 /// Where nginx asks.
-pub(super) const NGINX: &str = "/check/nginx";
+const NGINX: &str = "/check/nginx";
 
 /// Where Envoy asks.
 const ENVOY: &str = "/check/envoy";
@@ -41,19 +45,19 @@ pub fn routes(authorizer: &Authorizer) -> Router {
         .with_state(authorizer.clone())
 }
 
-async fn forwarded(State(authorizer): State<Authorizer>, request: Request) -> Response {
+async fn forwarded(State(authorizer): State<Authorizer>, request: Request<Body>) -> Response {
     routed(&authorizer, Form::Forwarded, request).await
 }
 
-async fn envoy(State(authorizer): State<Authorizer>, request: Request) -> Response {
+async fn envoy(State(authorizer): State<Authorizer>, request: Request<Body>) -> Response {
     routed(&authorizer, Form::Prefixed(ENVOY), request).await
 }
 
-async fn nginx(State(authorizer): State<Authorizer>, request: Request) -> Response {
+async fn nginx(State(authorizer): State<Authorizer>, request: Request<Body>) -> Response {
     routed(&authorizer, Form::Original, request).await
 }
 
-async fn routed(authorizer: &Authorizer, form: Form, request: Request) -> Response {
+async fn routed(authorizer: &Authorizer, form: Form, request: Request<Body>) -> Response {
     // The body is not read: it is no part of the question.
     let (question, _) = request.into_parts();
     let peer = peer(&question.extensions);
@@ -61,7 +65,7 @@ async fn routed(authorizer: &Authorizer, form: Form, request: Request) -> Respon
 }
 
 /// Answers a question of `peer`.
-pub(super) async fn answer(
+async fn answer(
     authorizer: &Authorizer,
     form: Form,
     question: Parts,
@@ -118,4 +122,37 @@ async fn decide(
         of_client: bad.is_of_client(),
     })?;
     Ok(authorizer.decide(asked).await)
+}
+
+// Questions of proxies, without what axum needs for routes.
+//
+// A proxy waits for the answer with every request, so this is the path that has to be quick. Questions that are not
+// plain are left to the routes.
+
+/// Answers plain questions.
+#[derive(Debug, Clone)]
+pub(crate) struct Forward(Arc<Authorizer>);
+
+impl Forward {
+    /// Nothing, if the service has no rules to decide by.
+    pub(crate) fn new(service: &Service) -> Option<Self> {
+        service.authorizer().map(|authorizer| Self(Arc::new(authorizer.clone())))
+    }
+
+    /// How the proxy tells the request that it asks about, if this is a question in HTTP/1 with the usual method.
+    pub(crate) fn takes<B>(&self, question: &Request<B>) -> Option<Form> {
+        if question.method() != Method::GET || question.version() > Version::HTTP_11 {
+            return None;
+        }
+        match question.uri().path() {
+            PLAIN => Some(Form::Forwarded),
+            NGINX => Some(Form::Original),
+            _ => None,
+        }
+    }
+
+    /// Answers a question of `peer` that it [takes](Self::takes).
+    pub(crate) async fn answer(self, form: Form, question: Parts, peer: IpAddr) -> Response {
+        in_time(answer(&self.0, form, question, Some(peer))).await
+    }
 }

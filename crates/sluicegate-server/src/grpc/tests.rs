@@ -8,8 +8,8 @@ use http_body::Frame;
 use prost::Message as _;
 use tonic::Code;
 
-use super::message::PREFIX;
-use super::reply::GRPC_STATUS;
+use super::GRPC_STATUS;
+use super::PREFIX;
 use super::*;
 use crate::policies::Policies;
 use crate::rls::Rls;

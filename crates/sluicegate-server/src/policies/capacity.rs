@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use sluicegate_config::document::Document;
 use sluicegate_config::{Environment, Event, Format, Live, PolicyFile, SourceLocation};
 
-use super::error::PoliciesError;
+use super::PoliciesError;
 use crate::capacity::{Capacities, Client, Draw};
 
 /// The capacities in force.

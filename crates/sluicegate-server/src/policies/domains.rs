@@ -16,7 +16,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
 
 use self::set::Set;
-use super::error::PoliciesError;
+use super::PoliciesError;
 
 /// The endings of the files in a directory.
 const ENDINGS: &[&str] = &["yaml", "yml"];

@@ -3,22 +3,20 @@
 mod capacity;
 mod describe;
 mod domains;
-mod error;
-mod pending;
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sluicegate_config::envoy::service::Domains;
-use sluicegate_config::{Environment, Live};
+use sluicegate_config::{Changes, Environment, Live, PolicyError, WatchError};
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
-pub(crate) use self::capacity::LiveCapacities;
 use self::domains::LiveDomains;
-pub use self::error::PoliciesError;
-pub(crate) use self::pending::Pending;
+
+pub(crate) use self::capacity::LiveCapacities;
 
 /// The policies of a service, which change while it runs. Clones share them.
 ///
@@ -164,3 +162,122 @@ impl KnownLimits for Policies {
         self.domains().iter().for_each(|domain| domain.each_limit(each));
     }
 }
+
+// What would change if files were read again.
+
+/// What would change if files were read again.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// Which files.
+    pub(crate) files: &'static str,
+    /// One line for each change.
+    pub(crate) changes: Vec<String>,
+    /// What keeps the files from coming into force, one line for each problem.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Policies {
+    /// Compares files with the policies in force. Nothing comes into force.
+    pub(crate) fn pending(&self) -> Vec<Pending> {
+        let rules = self.live().map(|live| {
+            let changes = live.pending().map_err(PoliciesError::from);
+            Pending::of("rules", changes.map(|changes| words(&changes)))
+        });
+        let domains = (!self.domains.is_empty())
+            .then(|| Pending::of("files of Envoy's rate limit service", self.domains.pending()));
+        rules.into_iter().chain(domains).collect()
+    }
+}
+
+impl Pending {
+    fn of(files: &'static str, changes: Result<Vec<String>, PoliciesError>) -> Self {
+        let (changes, problems) = match changes {
+            Ok(changes) => (changes, Vec::new()),
+            Err(error) => (Vec::new(), error.to_string().lines().map(str::to_owned).collect()),
+        };
+        Self { files, changes, problems }
+    }
+}
+
+fn words(changes: &Changes) -> Vec<String> {
+    let named = |what: &'static str, names: &[String]| {
+        names.iter().map(move |name| format!("{what} {name}")).collect::<Vec<_>>()
+    };
+    let told: BTreeSet<_> = changes.limits.iter().map(|limit| &limit.name).collect();
+    let others = changes.changed.iter().filter(|name| !told.contains(name));
+    let mut words = named("added", &changes.added);
+    words.extend(named("removed", &changes.removed));
+    words.extend(changes.limits.iter().map(|limit| format!("changed {limit}")));
+    words.extend(others.map(|name| format!("changed {name}")));
+    words.extend(changes.settings.iter().map(|setting| format!("changed {setting}")));
+    words
+}
+
+/// What is wrong with the files of a service: one line for each problem, with its file, line and column where they
+/// are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoliciesError {
+    lines: String,
+    several: bool,
+}
+
+impl PoliciesError {
+    fn of(lines: String) -> Self {
+        Self { lines, several: false }
+    }
+
+    /// Whether each file is valid by itself: two of them have the same domain.
+    pub fn is_of_several_files(&self) -> bool {
+        self.several
+    }
+
+    pub(super) fn same_domain(self) -> Self {
+        Self { several: true, ..self }
+    }
+
+    pub(super) fn second_rules(path: &Path) -> Self {
+        let path = path.display();
+        Self::of(format!("{path}: there is a file with rules already: put all rules into one file"))
+    }
+
+    pub(super) fn second_capacity(path: &Path) -> Self {
+        let path = path.display();
+        Self::of(format!(
+            "{path}: there is a file of capacity already: put all capacities into one file"
+        ))
+    }
+
+    pub(super) fn unreadable(path: &Path, why: &str) -> Self {
+        Self::of(format!("{}: {why}", path.display()))
+    }
+
+    pub(super) fn unwatched(error: WatchError) -> Self {
+        Self::of(error.to_string())
+    }
+
+    /// All of these.
+    pub(super) fn all(errors: impl IntoIterator<Item = PolicyError>) -> Self {
+        let lines: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
+        Self::of(lines.join("\n"))
+    }
+
+    /// All of these.
+    pub(super) fn together(errors: &[Self]) -> Self {
+        let lines: Vec<_> = errors.iter().map(|error| error.lines.as_str()).collect();
+        Self::of(lines.join("\n"))
+    }
+}
+
+impl From<PolicyError> for PoliciesError {
+    fn from(error: PolicyError) -> Self {
+        Self::of(error.to_string())
+    }
+}
+
+impl fmt::Display for PoliciesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines)
+    }
+}
+
+impl std::error::Error for PoliciesError {}

@@ -3,9 +3,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::listen::InFlight;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use crate::listen::InFlight;
 
 use crate::proxy::record::Record;
 use crate::proxy::stack::StackBody;

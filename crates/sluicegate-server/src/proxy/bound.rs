@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sluicegate_config::Live;
 use crate::admin::metrics::Metrics;
 use crate::listen::{Certificate, Listener};
 use crate::{ServerError, Tls};
+use sluicegate_config::Live;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

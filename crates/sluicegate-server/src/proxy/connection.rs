@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::listen::{Certificate, ServeConnection, Timed, TlsAcceptor, Upload, close};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, Version};
 use http_body_util::BodyExt;
@@ -18,24 +19,23 @@ use metrics::counter;
 use sluicegate::adapter::{Peer, grpc};
 use sluicegate_config::proxy::Listen;
 use sluicegate_config::{Live, Policies};
-use crate::listen::{Certificate, ServeConnection, Timed, TlsAcceptor, Upload, close};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::proxy::activity::Activity;
 use crate::proxy::answer::{AnswerBody, Held};
-use crate::proxy::causes::{Causes, causes};
 use crate::proxy::check::{Terms, check};
 use crate::proxy::forward::From;
 use crate::proxy::forwarded::Client;
-use crate::proxy::grpc::for_grpc;
 use crate::proxy::interim::{Interim, WithInterim};
+use crate::proxy::problem::for_grpc;
+use crate::proxy::problem::{Causes, causes};
 use crate::proxy::problem::{Problem, problem};
 use crate::proxy::record::Recorder;
 use crate::proxy::stack::Stack;
 use crate::proxy::stalls::Stalls;
+use crate::proxy::tunnel::Activity;
 
 /// The most requests under way on one connection of HTTP/2.
 const STREAMS: u32 = 250;

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::ServerError;
+use crate::listen::{read_authorities, read_identity};
 use arc_swap::ArcSwap;
 use http::Uri;
 use hyper_rustls::{
@@ -15,15 +17,13 @@ use hyper_rustls::{
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use sluicegate_config::proxy::{Upstream, UpstreamTls};
-use crate::ServerError;
-use crate::listen::{read_authorities, read_identity};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
-use crate::proxy::causes::causes;
+use crate::proxy::problem::causes;
 
 /// Opens connections to the application, each within the time that one may take. Clones share the files of
 /// `upstream.tls`.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::ServerError;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, MAX_FORWARDS, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
@@ -17,21 +18,20 @@ use sluicegate::cost::llm::EstimatedTokens;
 use sluicegate::response::WatchedBody;
 use sluicegate::service::UsageLayer;
 use sluicegate_config::proxy::{Listen, Upstream};
-use crate::ServerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
-use crate::proxy::activity::Activity;
-use crate::proxy::causes::Causes;
 use crate::proxy::check::Bad;
 use crate::proxy::connector::{Connector, TlsFailure, is_timeout};
 use crate::proxy::forwarded::{self, Client};
 use crate::proxy::hop;
 use crate::proxy::interim::Interim;
+use crate::proxy::problem::Causes;
 use crate::proxy::problem::{full, problem};
 use crate::proxy::request_body::{ClientError, RequestBody};
 use crate::proxy::response_body::ResponseBody;
 use crate::proxy::response_length;
+use crate::proxy::tunnel::Activity;
 use crate::proxy::tunnel::Tunnel;
 use crate::proxy::upgrade;
 

@@ -60,42 +60,37 @@
 //! | `sluicegate_proxy_malformed_total` | | counter: connections that ended because a client sent something that is not HTTP |
 //! | `sluicegate_proxy_upgraded_connections` | | gauge: open WebSockets |
 
-mod activity;
 mod admin;
 mod answer;
 mod bound;
-mod causes;
 mod check;
 mod connection;
 mod connector;
 mod forward;
 mod forwarded;
-mod grpc;
 mod hop;
 mod interim;
 mod problem;
 mod record;
 mod request_body;
 mod response_body;
-mod response_length;
 mod stack;
 mod stalls;
 mod tunnel;
-mod upgrade;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::admin::{Token, metrics::Metrics};
+use crate::listen::{Certificate, Listener, check_admin};
+use crate::{ServerError, Tls};
 use arc_swap::ArcSwap;
 use sluicegate::Memory;
 use sluicegate::rule::KnownLimits;
 use sluicegate::store::{BoxStore, Store};
 use sluicegate_config::Live;
-use crate::admin::{Token, metrics::Metrics};
-use crate::listen::{Certificate, Listener, check_admin};
-use crate::{ServerError, Tls};
 
 use self::admin::{self, AdminPort};
 use self::bound::Parts;

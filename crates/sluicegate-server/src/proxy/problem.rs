@@ -1,12 +1,16 @@
 //! Answers of the proxy itself.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use http_body_util::Full;
-use sluicegate::adapter::Refused;
+use http_body_util::{BodyExt, Empty, Full};
+use sluicegate::adapter::{Refused, grpc};
+
+use crate::proxy::stack::StackBody;
 
 /// Marks an answer of the proxy itself, and says what is wrong.
 #[derive(Clone, Copy)]
@@ -39,4 +43,65 @@ pub(crate) fn full() -> Response<Full<Bytes>> {
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(SOON.as_secs()));
     response.extensions_mut().insert(Refused);
     response
+}
+
+// The proxy's own answers as gRPC has them.
+
+/// Answers a call of gRPC with a status of gRPC where the proxy itself has answered with a problem document. Responses
+/// of the application and of the layers pass.
+///
+/// It comes last, so that the layers and the access log see the status of HTTP.
+pub(crate) fn for_grpc(
+    response: Response<StackBody>,
+    content_type: &'static str,
+) -> Response<StackBody> {
+    let Some(&Problem(detail)) = response.extensions().get() else { return response };
+    let (mut parts, _) = response.into_parts();
+    let headers = &mut parts.headers;
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(grpc::STATUS, HeaderValue::from_static(grpc_status(parts.status)));
+    headers.insert(grpc::MESSAGE, HeaderValue::from_static(detail));
+    if headers.contains_key(RETRY_AFTER) {
+        headers.insert(grpc::PUSHBACK, grpc::pushback(SOON).into());
+    }
+    parts.status = StatusCode::OK;
+    Response::from_parts(parts, Empty::new().map_err(|no| match no {}).boxed_unsync())
+}
+
+/// The status that clients of gRPC derive from one of HTTP (`doc/http-grpc-status-mapping.md` of gRPC).
+fn grpc_status(status: StatusCode) -> &'static str {
+    const UNKNOWN: &str = "2";
+    const INTERNAL: &str = "13";
+    const UNAVAILABLE: &str = "14";
+
+    match status.as_u16() {
+        400 => INTERNAL,
+        502..=504 => UNAVAILABLE,
+        _ => UNKNOWN,
+    }
+}
+
+/// An error and its causes, one after the other.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+}
+
+/// Shows an error with its causes.
+pub(crate) struct Causes<'a>(pub(crate) &'a (dyn Error + 'static));
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        causes(self.0).enumerate().try_for_each(|(at, cause)| match at {
+            0 => write!(f, "{cause}"),
+            _ => write!(f, ": {cause}"),
+        })
+    }
 }

@@ -4,15 +4,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::listen::Upload;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use sluicegate::response::ReadBody;
 use sluicegate_config::Live;
-use crate::listen::Upload;
 use tokio::time::{Sleep, sleep};
 
-use crate::proxy::causes::causes;
 use crate::proxy::hop;
+use crate::proxy::problem::causes;
 
 /// The body of a request: as it comes, or read before its tokens were counted.
 pub(crate) enum RequestBody {

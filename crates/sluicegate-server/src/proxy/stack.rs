@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use crate::listen::Upload;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -16,7 +17,6 @@ use sluicegate::service::{EstimateLayer, RateLimit};
 use sluicegate::store::BoxStore;
 use sluicegate_config::proxy::Listen;
 use sluicegate_config::{FileThrottleLayer, Live};
-use crate::listen::Upload;
 use tower::util::MapRequest;
 use tower::{Layer, Service, ServiceExt};
 

@@ -9,7 +9,7 @@ use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_resp
 };
 use envoy_types::pb::google::protobuf::{Duration as ProtoDuration, UInt32Value};
 
-use super::assignment::Assignment;
+use super::quotas::Assignment;
 use super::quotas::Order;
 use super::unit::Used;
 use super::wire::{Action, Assigned, BucketId as ProtoId, Entry, Usage};

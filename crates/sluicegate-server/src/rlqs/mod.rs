@@ -20,7 +20,6 @@
 //!
 //! [`Quotas`] decides all of that without a clock and a network.
 
-mod assignment;
 mod desk;
 mod grpc;
 mod held;
@@ -31,7 +30,7 @@ mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::assignment::Assignment;
+pub use self::quotas::Assignment;
 pub use self::quotas::{MAX_BUCKETS, MAX_STREAMS, Order, Quotas, Refused, StreamId};
 pub use self::unit::Used;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use sluicegate_lease::pool::{Answer, Ask};
 use sluicegate_lease::{Amount, Demand, Pool, message};
 
-use super::assignment::Assignment;
 use super::held::Held;
+use super::quotas::Assignment;
 use crate::capacity::{BucketId, Source};
 
 /// How much a bucket was used since it was last reported.

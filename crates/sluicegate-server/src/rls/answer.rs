@@ -1,3 +1,4 @@
+use std::fmt;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -6,9 +7,12 @@ use sluicegate_config::envoy::service::{
 };
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::LimitStatus;
-use sluicegate_core::store::{self, BoxStoreFuture, OnStoreError, Store, StoreError};
+use sluicegate_core::store;
+use sluicegate_core::store::{BoxStoreFuture, OnStoreError, Store, StoreError};
+use sluicegate_config::envoy::service::{
+    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
+};
 
-use super::failure::Failure;
 use super::rules;
 use crate::service::Service;
 use crate::status::Ended;
@@ -225,5 +229,38 @@ fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
         statuses: vec![status; request.descriptors.len()],
         spent_quotas: None,
         decision: Outcome::free().decision(&Charge::new()),
+    }
+}
+
+/// Why a request is not decided.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The request makes no sense.
+    Bad(BadRequest),
+    /// The store could not decide, and the service refuses requests then.
+    Undecided(Undecided),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bad(bad) => bad.fmt(f),
+            Self::Undecided(undecided) => undecided.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<BadRequest> for Failure {
+    fn from(bad: BadRequest) -> Self {
+        Self::Bad(bad)
+    }
+}
+
+impl From<Undecided> for Failure {
+    fn from(undecided: Undecided) -> Self {
+        Self::Undecided(undecided)
     }
 }

@@ -3,7 +3,7 @@ use std::fmt;
 use metrics::{Counter, counter, describe_counter};
 use sluicegate_config::envoy::service::{Answer, Status};
 
-use super::failure::Failure;
+use super::answer::Failure;
 
 /// What was answered to Envoy. Made once, so that counting is one addition.
 #[derive(Clone)]

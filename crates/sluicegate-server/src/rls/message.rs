@@ -1,17 +1,21 @@
 //! Requests and answers as messages of the protocol.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use envoy_types::pb::envoy::config::core::v3::HeaderValue;
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit, rate_limit,
 };
 use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
 use envoy_types::pb::google::protobuf;
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
+use sluicegate_core::adapter::fields;
 use sluicegate_config::envoy::service::{Answer, Descriptor, Hits, Request, Status, Unit};
 
 use super::wire::{Message, MessageDescriptor};
-use super::{fields, metadata};
 use crate::fields::Fields;
 
 /// A message as a request.
@@ -55,8 +59,8 @@ pub(super) fn response(
     RateLimitResponse {
         overall_code: code(answer.is_over),
         statuses: answer.statuses.iter().map(status).collect(),
-        response_headers_to_add: fields::of(answer, wanted),
-        dynamic_metadata: metadata::of(request, answer),
+        response_headers_to_add: fields_to_add(answer, wanted),
+        dynamic_metadata: metadata(request, answer),
         ..RateLimitResponse::default()
     }
 }
@@ -100,4 +104,95 @@ const fn number(unit: Unit) -> rate_limit::Unit {
 fn whole_seconds(time: Duration) -> protobuf::Duration {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     protobuf::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+}
+
+/// The header fields that Envoy adds to the response. There are none if it is about no limit.
+fn fields_to_add(answer: &Answer, fields: Fields) -> Vec<HeaderValue> {
+    match fields {
+        Fields::Nothing => Vec::new(),
+        Fields::Draft => draft(answer),
+        Fields::Three => three(answer).unwrap_or_default(),
+    }
+}
+
+fn draft(answer: &Answer) -> Vec<HeaderValue> {
+    let decision = &answer.decision;
+    let policy = fields::rate_limit_policy(decision);
+    if policy.is_empty() {
+        return Vec::new();
+    }
+    let mut all = vec![
+        field(fields::RATE_LIMIT_POLICY, policy),
+        field(fields::RATE_LIMIT, fields::rate_limit(decision)),
+    ];
+    if answer.is_over && !decision.is_admitted() && !decision.never_fits() {
+        all.push(field(fields::RETRY_AFTER, fields::retry_after(decision).to_string()));
+    }
+    all
+}
+
+fn three(answer: &Answer) -> Option<Vec<HeaderValue>> {
+    let status = answer.tightest()?;
+    let limit = status.limit.as_ref()?;
+    let reset = status.until_reset.unwrap_or_default();
+    let reset = reset.as_secs() + u64::from(reset.subsec_nanos() > 0);
+    Some(vec![
+        field("RateLimit-Limit", limit.count.to_string()),
+        field("RateLimit-Remaining", status.remaining.to_string()),
+        field("RateLimit-Reset", reset.to_string()),
+    ])
+}
+
+fn field(name: &str, value: String) -> HeaderValue {
+    HeaderValue { key: name.to_owned(), value, ..HeaderValue::default() }
+}
+
+/// What other filters of Envoy may read about a request that meets a quota: dynamic metadata, with the names that Envoy's service uses. Other requests have none.
+fn metadata(request: &Request<'_>, answer: &Answer) -> Option<Struct> {
+    let spent = answer.spent_quotas.as_ref()?;
+    let descriptors = request.descriptors.iter().map(|descriptor| {
+        let entry = |(key, text): &(&[u8], &[u8])| {
+            let (key, text) = (shown(key), shown(text));
+            value(Kind::StringValue(format!("{key}={text}")))
+        };
+        let entries = descriptor.entries.iter().map(entry);
+        structure([("entries", list(entries.collect()))])
+    });
+    let mut fields = vec![
+        ("domain", text(request.domain.to_owned())),
+        ("descriptors", list(descriptors.map(value).collect())),
+        ("quotaModeEnabled", Kind::BoolValue(true)),
+    ];
+    if !spent.is_empty() {
+        let spent = spent.iter().map(|at| value(Kind::NumberValue(*at as f64)));
+        fields
+            .push(("quotaModeViolations", Kind::ListValue(ListValue { values: spent.collect() })));
+    }
+    let fields = fields.into_iter().map(|(name, kind)| (name.to_owned(), value(kind)));
+    Some(Struct { fields: fields.collect() })
+}
+
+/// The most bytes of a text that are repeated: clients choose them, and other filters tell requests by fewer.
+const SHOWN: usize = 1_024;
+
+/// A text of Envoy, in which what is not UTF-8 is replaced.
+fn shown(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&text[..text.len().min(SHOWN)])
+}
+
+fn value(kind: Kind) -> Value {
+    Value { kind: Some(kind) }
+}
+
+fn text(text: String) -> Kind {
+    Kind::StringValue(text)
+}
+
+fn list(values: Vec<Value>) -> Kind {
+    Kind::ListValue(ListValue { values })
+}
+
+fn structure<const N: usize>(fields: [(&str, Kind); N]) -> Kind {
+    let fields = fields.into_iter().map(|(name, kind)| (name.to_owned(), value(kind)));
+    Kind::StructValue(Struct { fields: fields.collect() })
 }

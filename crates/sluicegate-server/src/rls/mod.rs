@@ -5,20 +5,16 @@
 
 mod answer;
 mod counters;
-mod failure;
-mod fields;
 mod grpc;
 mod message;
-mod metadata;
 mod rules;
-mod timeout;
 mod wire;
 
 use tonic::service::RoutesBuilder;
 
+pub use self::answer::Failure;
 pub use self::answer::answer;
 pub(crate) use self::counters::Counters;
-pub use self::failure::Failure;
 pub(crate) use self::grpc::Rls;
 
 use crate::grpc::Routed;

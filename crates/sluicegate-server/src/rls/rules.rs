@@ -14,7 +14,7 @@ use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::key::Claims;
 use sluicegate_core::limit::{Decision, LimitStatus};
 
-use super::failure::Failure;
+use super::answer::Failure;
 use crate::charge::{Rules, charge};
 use crate::request::{DescribedRequest, address};
 use crate::reserved::release;

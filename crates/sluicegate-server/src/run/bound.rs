@@ -10,7 +10,7 @@ use tonic_health::server::HealthReporter;
 use super::connection::{Certificate, Connections};
 use super::error::ServerError;
 use super::listener::Listener;
-use super::renewed::Renewed;
+use super::tls::Renewed;
 use super::tls::Tls;
 use crate::admin::metrics::Metrics;
 use crate::policies::Watching;

@@ -17,10 +17,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::Activity;
 use super::calls::Calls;
-use super::counted::Counted;
+use super::calls::Streams;
 use super::listener::ServeConnection;
+use super::routed::Counted;
 use super::routed::{Routed, Shortcut};
-use super::streams::Streams;
 use super::timed::Timed;
 use crate::service::Service;
 

@@ -4,13 +4,10 @@ mod activity;
 mod bound;
 mod calls;
 mod connection;
-mod counted;
 mod error;
 mod listener;
-mod renewed;
 mod routed;
 mod server;
-mod streams;
 #[cfg(test)]
 mod tests;
 mod timed;

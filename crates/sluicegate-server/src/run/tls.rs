@@ -1,15 +1,17 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sluicegate_config::texts::{Follower, Found, Texts};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+use super::connection::Certificate;
 use super::error::ServerError;
 
 /// The longest file that is read, in bytes. Bundles of all public authorities are shorter.
@@ -138,5 +140,84 @@ fn not_pem(path: &Path, what: &str, error: pem::Error) -> ServerError {
             ))
         }
         error => ServerError::file(path, &format!("not a {what} in PEM"), error),
+    }
+}
+
+// A certificate that is renewed while the server runs. Programs such as cert-manager replace its files weeks before it
+// expires, and tell nobody.
+
+/// The files of a certificate, and the one in force.
+#[derive(Clone)]
+pub(super) struct Renewed(Arc<Inner>);
+
+struct Inner {
+    tls: Tls,
+    in_force: Certificate,
+    texts: Texts,
+    /// What was read last, whether it is in force or was refused. Locked while files are read.
+    last: Mutex<Found>,
+}
+
+impl Renewed {
+    /// `in_force` was read from these files, and nothing is known of what they have been since.
+    pub(super) fn new(tls: &Tls, in_force: &Certificate) -> Self {
+        let mut texts = Texts::new(&[]);
+        tls.files().for_each(|file| texts.add(file));
+        let (tls, in_force, last) = (tls.clone(), in_force.clone(), Mutex::default());
+        Self(Arc::new(Inner { tls, in_force, texts, last }))
+    }
+
+    /// Reads the files again. What is not valid leaves the certificate as it is.
+    pub(super) fn reload(&self) -> Result<(), ServerError> {
+        let found = self.0.texts.read();
+        self.0.put_in_force(self.0.last(), found)
+    }
+
+    /// Reads the files again when they change, until the returned value is dropped.
+    pub(super) fn watch(&self) -> Result<sluicegate_config::Watching, ServerError> {
+        // They may have changed since the one in force was read from them.
+        if let Err(problem) = self.reload() {
+            tracing::error!("certificate not read again: {problem}");
+        }
+        let watching = self.0.texts.watch(Arc::clone(&self.0));
+        watching.map_err(|error| ServerError::because("the certificate cannot be watched", error))
+    }
+}
+
+impl Inner {
+    fn last(&self) -> MutexGuard<'_, Found> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put_in_force(
+        &self,
+        mut last: MutexGuard<'_, Found>,
+        found: Found,
+    ) -> Result<(), ServerError> {
+        *last = found;
+        self.in_force.store(Arc::new(self.tls.acceptor()?));
+        Ok(())
+    }
+}
+
+impl Follower for Inner {
+    fn knows(&self, found: &Found) -> bool {
+        *self.last() == *found
+    }
+
+    fn changed(&self, found: Found) {
+        let last = self.last();
+        // A signal may have been quicker.
+        if *last == found {
+            return;
+        }
+        match self.put_in_force(last, found) {
+            Ok(()) => tracing::info!("certificate read again"),
+            Err(problem) => tracing::error!("certificate not read again: {problem}"),
+        }
+    }
+
+    fn unwatched(&self, reason: &str) {
+        tracing::warn!("certificate not watched: {reason}");
     }
 }

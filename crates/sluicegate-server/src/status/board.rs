@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 use sluicegate_core::observe::Watch;
 
 use super::capacity::{Capacity, Sources};
+use super::document::Compared;
 use super::document::{Keys, Refused, RefusedBy, Status};
 use super::history::History;
 use super::latency::Latency;
 use super::numbers::Numbers;
-use super::pending::Compared;
 use super::store::Source;
 use crate::policies::Policies;
 

@@ -8,18 +8,16 @@ mod capacity;
 mod document;
 mod history;
 mod latency;
-mod leased;
 mod numbers;
-mod pending;
 mod store;
 
 pub(crate) use self::board::Board;
+pub(crate) use self::capacity::leased;
 pub use self::capacity::{Capacity, Client, Member, Resource};
 pub use self::document::{
     FailedCalls, Keys, PendingStatus, PolicyStatus, Rate, Refused, RefusedBy, Status,
 };
 pub use self::latency::LatencyStatus;
 pub(crate) use self::latency::{Ended, Latency};
-pub(crate) use self::leased::leased;
 pub(crate) use self::store::Source;
 pub use self::store::StoreStatus;

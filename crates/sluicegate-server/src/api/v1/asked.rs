@@ -8,9 +8,7 @@ use sluicegate_core::cost::llm::{EstimatedTokens, Usage};
 use sluicegate_core::key::Claims;
 use utoipa::ToSchema;
 
-use super::unique;
-use crate::api::object::Object;
-use crate::api::text::{text, text_or_nothing};
+use crate::api::read::{Object, text, text_or_nothing, unique_fields, unique_texts};
 use crate::request::DescribedRequest;
 
 /// A request, described as far as the rules look at it.
@@ -39,10 +37,10 @@ pub(super) struct Asked {
     ip: Option<IpAddr>,
     /// Header fields, each once. 1,000 at most.
     #[schema(value_type = BTreeMap<String, String>)]
-    #[serde(deserialize_with = "unique::fields")]
+    #[serde(deserialize_with = "unique_fields")]
     headers: BTreeMap<String, Vec<u8>>,
     /// What your authentication found out about the client, such as its plan. 1,000 at most.
-    #[serde(deserialize_with = "unique::texts")]
+    #[serde(deserialize_with = "unique_texts")]
     claims: BTreeMap<String, String>,
     /// How many tokens of a language model the request may use, for rules with `cost = { tokens = ".." }`.
     tokens: Option<ExpectedTokens>,

@@ -1,12 +1,9 @@
 //! `/v1`: limits for anybody with an HTTP client, by the rules of the service.
 
-mod answer;
 mod asked;
 mod decide;
 mod routes;
-mod sent;
 mod tickets;
-mod unique;
 
 pub(crate) use self::decide::Context;
 pub(super) use self::decide::bad;

@@ -1,17 +1,18 @@
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use serde::de::DeserializeOwned;
 use utoipa::OpenApi;
 
-use super::answer::{Decided, Done};
 use super::asked::{Asked, Batch, MOST_IN_BATCH, Settlement};
 use super::decide::{Context, Outcome, no_store};
-use super::sent::Sent;
-use crate::api::object::Object;
+use super::decide::{Decided, Done};
+use crate::api::read::Object;
 use crate::service::Service;
 
 /// The largest body, in bytes.
@@ -57,7 +58,7 @@ pub(crate) fn routes_in(context: Context) -> Router {
     (status = 429, description = "A limit refuses it.", body = Decided),
     (status = 503, description = "The store could not decide.", body = Decided),
 ))]
-async fn take(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
+async fn take(State(context): State<Context>, JsonBody(asked): JsonBody<Asked>) -> Response {
     context.take(asked).await.respond()
 }
 
@@ -66,7 +67,7 @@ pub(in crate::api) async fn take_sent(context: &Context, body: &[u8]) -> Respons
     let asked = match serde_json::from_slice(body) {
         Ok(Object(asked)) => Ok(asked),
         // axum looks again, and more slowly, so that it can say where in the body it is wrong.
-        Err(_) => Sent::read(body).map(|Sent(asked)| asked),
+        Err(_) => JsonBody::read(body).map(|JsonBody(asked)| asked),
     };
     match asked {
         Ok(asked) => context.take(asked).await.respond(),
@@ -79,7 +80,7 @@ pub(in crate::api) async fn take_sent(context: &Context, body: &[u8]) -> Respons
     (status = 200, description = "The request could go ahead.", body = Decided),
     (status = 429, description = "A limit would refuse it.", body = Decided),
 ))]
-async fn peek(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
+async fn peek(State(context): State<Context>, JsonBody(asked): JsonBody<Asked>) -> Response {
     context.peek(asked).await.respond()
 }
 
@@ -87,7 +88,7 @@ async fn peek(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Respo
 #[utoipa::path(post, path = "/v1/batch", request_body = Batch, responses(
     (status = 200, description = "The decisions, in order.", body = [Decided]),
 ))]
-async fn batch(State(context): State<Context>, Sent(batch): Sent<Batch>) -> Response {
+async fn batch(State(context): State<Context>, JsonBody(batch): JsonBody<Batch>) -> Response {
     if batch.requests.len() > MOST_IN_BATCH {
         let what = format!("there are more than {MOST_IN_BATCH} requests in the batch");
         return Outcome::failed(400, what).respond();
@@ -107,7 +108,10 @@ async fn batch(State(context): State<Context>, Sent(batch): Sent<Batch>) -> Resp
     (status = 400, description = "There is neither `spent` nor `tokens`, or both.", body = Decided),
     (status = 404, description = "The ticket is not known, or was open for longer than ten minutes.", body = Done),
 ))]
-async fn settle(State(context): State<Context>, Sent(settlement): Sent<Settlement>) -> Response {
+async fn settle(
+    State(context): State<Context>,
+    JsonBody(settlement): JsonBody<Settlement>,
+) -> Response {
     let is_clear = settlement.spent.is_some() != settlement.tokens.is_some();
     if !is_clear {
         let error = "expected either `spent` or `tokens`";
@@ -129,9 +133,48 @@ async fn settle(State(context): State<Context>, Sent(settlement): Sent<Settlemen
     (status = 200, description = "It is forgotten.", body = Done),
     (status = 404, description = "The server does not allow it.", body = Done),
 ))]
-async fn reset(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
+async fn reset(State(context): State<Context>, JsonBody(asked): JsonBody<Asked>) -> Response {
     match context.reset(asked).await {
         Ok(()) => (no_store(), Json(Done { done: true })).into_response(),
         Err(outcome) => outcome.respond(),
     }
+}
+
+/// The JSON object in the body of a request. A body that is none is answered with 400, 413 or 415.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<S, T> FromRequest<S> for JsonBody<T>
+where
+    S: Send + Sync,
+    Object<T>: DeserializeOwned,
+{
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        match Json::from_request(request, state).await {
+            Ok(Json(Object(body))) => Ok(Self(body)),
+            Err(error) => Err(bad_body(&error)),
+        }
+    }
+}
+
+impl<T> JsonBody<T>
+where
+    Object<T>: DeserializeOwned,
+{
+    /// Reads a body that is declared as JSON.
+    pub(super) fn read(body: &[u8]) -> Result<Self, Box<Response>> {
+        match Json::from_bytes(body) {
+            Ok(Json(Object(body))) => Ok(Self(body)),
+            Err(error) => Err(bad_body(&error).into()),
+        }
+    }
+}
+
+fn bad_body(error: &JsonRejection) -> Response {
+    let status = match error.status() {
+        StatusCode::UNPROCESSABLE_ENTITY => 400,
+        status => status.as_u16(),
+    };
+    Outcome::failed(status, error.body_text()).respond()
 }

@@ -2,15 +2,12 @@
 
 mod check;
 mod health;
-mod log;
 mod manual;
-mod notify;
 mod policies;
 mod proxy;
 mod running;
 mod serve;
 mod shared;
-mod signals;
 mod store;
 mod terminal;
 mod top;

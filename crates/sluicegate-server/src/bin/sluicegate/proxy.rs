@@ -9,7 +9,8 @@ use clap::Args;
 use sluicegate_config::{Environment, Live};
 use sluicegate_server::admin::metrics::Metrics;
 
-use crate::shared::{Port, Running, StoreOptions};
+use crate::running::Running;
+use crate::shared::{Port, StoreOptions};
 use crate::store::Counting;
 use crate::{running, shared};
 

@@ -1,16 +1,37 @@
 //! How `serve` and `proxy` run, from their first log line to their end.
 
 use std::error::Error;
+use std::io::{self, IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+use clap::{Args, ValueEnum};
 use sluicegate_server::ServerError;
 use tracing::{error, info};
+use tracing_subscriber::EnvFilter;
 
-use crate::notify::{State, tell};
-use crate::shared::Running;
 use crate::store::Counting;
-use crate::{log, signals};
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct Running {
+    /// Reads files again only on SIGHUP, and not when they change.
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    /// How long to keep serving after SIGTERM, in seconds. Meanwhile the health check fails, so that load balancers send no
+    /// further requests.
+    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    pub(crate) drain_delay: u64,
+    /// How long the last requests may take after that, in seconds, before they are cut off.
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(crate) drain: u64,
+    /// How log lines are written.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log: Format,
+    /// Which log lines are written: a level, or levels of modules, such as `info,sluicegate_redis=debug`.
+    #[arg(long, value_name = "FILTER", env = "SLUICEGATE_LOG", default_value = "info")]
+    pub(crate) log_level: String,
+}
 
 /// Ready when the process is asked to stop.
 pub(crate) type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -20,7 +41,7 @@ pub(crate) fn block_on(
     running: &Running,
     served: impl Future<Output = Result<(), Box<dyn Error>>>,
 ) -> Result<(), Box<dyn Error>> {
-    log::begin(running.log, &running.log_level)?;
+    begin_log(running.log, &running.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(served);
     // A file system that does not answer must not keep the process from ending.
@@ -35,7 +56,7 @@ pub(crate) async fn serve(
     run: impl AsyncFnOnce(Stop),
     store: Counting,
 ) -> Result<(), Box<dyn Error>> {
-    let stop = signals::until_stopped(move || {
+    let stop = until_stopped(move || {
         tell(State::Reloading);
         match reload() {
             Ok(()) => info!("files read again"),
@@ -57,4 +78,201 @@ pub(crate) async fn serve(
     .await;
     store.flush().await;
     Ok(())
+}
+
+// Log lines on the standard error output.
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Writes log lines from now on. `filter` is a level, or levels of modules, such as `info,sluicegate_redis=debug`.
+fn begin_log(format: Format, filter: &str) -> Result<(), String> {
+    understood(filter)?;
+    let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log-level: {error}"))?;
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal());
+    match format {
+        Format::Text => lines.try_init(),
+        Format::Json => lines.json().flatten_event(true).try_init(),
+    }
+    .map_err(|error| error.to_string())
+}
+
+/// A word that is no level would be taken for a module, and every other line would be left out without a word.
+fn understood(filter: &str) -> Result<(), String> {
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_understood = |word: &str| {
+        let is_level = levels.iter().any(|level| word.eq_ignore_ascii_case(level));
+        let is_number = matches!(word.as_bytes(), [b'0'..=b'5']);
+        word.is_empty() || is_level || is_number || word.contains(['=', ':', '[', '_'])
+    };
+    match filter.split(',').map(str::trim).find(|word| !is_understood(word)) {
+        None => Ok(()),
+        Some(word) => Err(format!(
+            "--log-level: `{word}` is not a level: expected off, error, warn, info, debug or trace, or levels of modules \
+             such as `info,sluicegate_redis=debug`"
+        )),
+    }
+}
+
+// What systemd is told about a service of `Type=notify`. Elsewhere, nobody is told.
+
+/// What a server does.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// It serves.
+    Ready,
+    /// It reads its files again. `Ready` follows.
+    Reloading,
+    /// It answers its last requests.
+    Stopping,
+}
+
+/// A service manager that cannot be told is no reason to stop serving.
+#[cfg(unix)]
+fn tell(state: State) {
+    use sd_notify::{NotifyState, notify};
+
+    let told = match state {
+        State::Ready => notify(&[NotifyState::Ready]),
+        State::Reloading => {
+            NotifyState::monotonic_usec_now().and_then(|now| notify(&[NotifyState::Reloading, now]))
+        }
+        State::Stopping => notify(&[NotifyState::Stopping]),
+    };
+    if let Err(error) = told {
+        tracing::warn!(%error, ?state, "systemd was not told");
+    }
+}
+
+#[cfg(not(unix))]
+fn tell(state: State) {
+    tracing::trace!(?state, "there is no systemd");
+}
+
+// What an operator or the system asks of the process.
+
+/// Ready when the process is asked to stop. Calls `reload` when it is asked to read its files again: once at a time, and
+/// once more if it was asked meanwhile, however often. When it is asked to stop again, the process ends at once.
+#[cfg(unix)]
+pub(crate) fn until_stopped(
+    reload: impl Fn() + Send + Sync + 'static,
+) -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut stop = StopSignals {
+        terminate: signal(SignalKind::terminate())?,
+        interrupt: signal(SignalKind::interrupt())?,
+    };
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let reload = std::sync::Arc::new(reload);
+    let reloads = async move {
+        while hang_up.recv().await.is_some() {
+            let reload = std::sync::Arc::clone(&reload);
+            // Files take a while to read, and calls go on meanwhile.
+            let _ = tokio::task::spawn_blocking(move || reload()).await;
+        }
+    };
+    Ok(async move {
+        tokio::spawn(reloads);
+        stop.asked().await;
+        tokio::spawn(async move {
+            stop.asked().await;
+            tracing::warn!("asked to stop again: ended before every request was answered");
+            std::process::exit(AT_ONCE);
+        });
+    })
+}
+
+/// The exit status of a process that did not wait for its requests.
+#[cfg(unix)]
+const AT_ONCE: i32 = 1;
+
+/// The signals by which a process is asked to stop.
+#[cfg(unix)]
+struct StopSignals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl StopSignals {
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Ready when the process is asked to stop.
+#[cfg(not(unix))]
+pub(crate) fn until_stopped(
+    reload: impl Fn() + Send + Sync + 'static,
+) -> io::Result<impl Future<Output = ()>> {
+    drop(reload);
+    Ok(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    fn hang_up() {
+        let id = std::process::id().to_string();
+        let sent = Command::new("kill").args(["-s", "HUP", &id]).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    #[tokio::test]
+    async fn files_are_read_once_at_a_time_and_again_if_it_was_asked_meanwhile() {
+        let (begun, ended) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (one, go_on) = std::sync::mpsc::channel::<()>();
+        let go_on = std::sync::Mutex::new(go_on);
+        let stop = {
+            let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
+            until_stopped(move || {
+                let before = begun.fetch_add(1, Ordering::SeqCst);
+                assert_eq!(before, ended.load(Ordering::SeqCst), "two at a time");
+                let _ = go_on.lock().expect("one at a time").recv();
+                ended.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let stopped = tokio::spawn(stop.expect("signals"));
+        let until = async |counter: &AtomicU32, count| {
+            while counter.load(Ordering::SeqCst) < count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        hang_up();
+        until(&begun, 1).await;
+        (0..100).for_each(|_| hang_up());
+        assert_eq!(begun.load(Ordering::SeqCst), 1);
+        one.send(()).expect("a reader");
+        until(&begun, 2).await;
+        // However often it was asked.
+        one.send(()).expect("a reader");
+        until(&ended, 2).await;
+        drop(one);
+        assert!(!stopped.is_finished());
+        stopped.abort();
+    }
 }

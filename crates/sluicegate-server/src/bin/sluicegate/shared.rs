@@ -6,8 +6,6 @@ use std::str::FromStr;
 use clap::Args;
 use sluicegate_server::admin::Token;
 
-use crate::log;
-
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Counting")]
 pub(crate) struct StoreOptions {
@@ -35,27 +33,6 @@ pub(crate) struct StoreOptions {
     /// How many keys the memory has room for.
     #[arg(long, value_name = "NUMBER", default_value = "131072", conflicts_with = "redis")]
     pub(crate) keys: usize,
-}
-
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Running")]
-pub(crate) struct Running {
-    /// Reads files again only on SIGHUP, and not when they change.
-    #[arg(long)]
-    pub(crate) no_watch: bool,
-    /// How long to keep serving after SIGTERM, in seconds. Meanwhile the health check fails, so that load balancers send no
-    /// further requests.
-    #[arg(long, value_name = "SECONDS", default_value = "0")]
-    pub(crate) drain_delay: u64,
-    /// How long the last requests may take after that, in seconds, before they are cut off.
-    #[arg(long, value_name = "SECONDS", default_value = "30")]
-    pub(crate) drain: u64,
-    /// How log lines are written.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) log: log::Format,
-    /// Which log lines are written: a level, or levels of modules, such as `info,sluicegate_redis=debug`.
-    #[arg(long, value_name = "FILTER", env = "SLUICEGATE_LOG", default_value = "info")]
-    pub(crate) log_level: String,
 }
 
 /// An address, or none.

@@ -1,18 +1,21 @@
 //! `sluicegate check`
 
-mod capacity;
-mod domain;
-mod proxied;
 mod request;
-mod rules;
 
 use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sluicegate_config::proxy::Upstream;
 use sluicegate_config::reader::text_of;
-use sluicegate_server::Policies;
+use sluicegate_config::{Live, PolicyFile};
+use sluicegate_core::adapter::{Charge, Debit};
+use sluicegate_core::rule::Rule as _;
+use sluicegate_config::envoy::service::{Domain, Rule};
+use sluicegate_server::capacity::Capacities;
+use sluicegate_server::{DescribedRequest, Policies};
 
 use self::request::Example;
 use crate::policies::{Kind, PolicyFiles};
@@ -38,12 +41,12 @@ pub(crate) fn run(options: &Check) -> ExitCode {
     let Check { files, example } = options;
     let rules = files.rules.iter().map(|path| {
         Kind::Rules.expect(path).map_err(report)?;
-        rules::check(path, example)
+        check_rules(path, example)
     });
     let domains = files.envoy.iter().map(|path| each_domain(path, example));
     let capacity = files.capacity.iter().map(|path| {
         Kind::Capacity.expect(path).map_err(report)?;
-        capacity::check(path)
+        check_capacity(path)
     });
     let checked: Vec<_> =
         rules.chain(capacity).chain(domains).chain([together(&files.envoy)]).collect();
@@ -58,7 +61,7 @@ pub(crate) fn run(options: &Check) -> ExitCode {
 fn each_domain(path: &Path, example: &Example) -> Result<(), Invalid> {
     Kind::Envoy.expect(path).map_err(report)?;
     let files = Policies::files(path).map_err(report)?;
-    let checked: Vec<_> = files.iter().map(|file| domain::check(file, example)).collect();
+    let checked: Vec<_> = files.iter().map(|file| check_domain(file, example)).collect();
     checked.into_iter().collect()
 }
 
@@ -92,4 +95,154 @@ fn say(what: impl Display) -> Result<(), Invalid> {
 fn report(problems: impl Display) -> Invalid {
     eprintln!("{}", readable(&problems.to_string()));
     Invalid
+}
+
+/// Checks a file of capacity.
+fn check_capacity(path: &Path) -> Result<(), Invalid> {
+    let shown = path.display();
+    let text = text(path)?;
+    let capacities =
+        Capacities::read(&text).map_err(|problems| report(problems.in_file(shown.to_string())))?;
+    say(format_args!("{shown}:"))?;
+    for capacity in capacities.iter() {
+        say(format_args!("  {capacity}"))?;
+        for draw in &capacity.draws {
+            say(format_args!("    {draw}"))?;
+        }
+        for client in &capacity.clients {
+            say(format_args!("    {client}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks a file of Envoy's rate limit service.
+fn check_domain(path: &Path, example: &Example) -> Result<(), Invalid> {
+    let shown = path.display();
+    let text = text(path)?;
+    let (domain, warnings) =
+        Domain::read(&text).map_err(|problems| report(problems.in_file(shown.to_string())))?;
+    say(format_args!("{shown}: {}", words_of(&domain)))?;
+    for warning in &warnings {
+        say(format_args!("{shown}:{warning}"))?;
+    }
+    for entries in example.descriptors() {
+        let said: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        say(format_args!("  {} meets {}", said.join(","), met(domain.rule(&entries))))?;
+    }
+    if domain.is_meant() {
+        return Ok(());
+    }
+    Err(report(format_args!(
+        "{shown}: no descriptor has a `rate_limit`: say `descriptors: []` if there are to be no limits"
+    )))
+}
+
+fn words_of(domain: &Domain) -> String {
+    let rules = domain.len();
+    format!("domain {:?}, {rules} limit{}", domain.name(), if rules == 1 { "" } else { "s" })
+}
+
+fn met(rule: Option<&Rule>) -> String {
+    match rule {
+        None => "no limit".to_owned(),
+        Some(rule) => rule.to_string(),
+    }
+}
+
+/// Where a proxy would listen and what for, and what is probably a mistake, as lines of a report.
+fn described(policies: &sluicegate_config::Policies) -> Vec<String> {
+    let (listen, upstream) = match (policies.listen(), policies.upstream()) {
+        (None, None) => return Vec::new(),
+        (Some(_), None) => return vec!["warning: `[listen]` without `[upstream]`".to_owned()],
+        (None, Some(_)) => return vec!["warning: `[upstream]` without `[listen]`".to_owned()],
+        (Some(listen), Some(upstream)) => (listen, upstream),
+    };
+    let scheme = if upstream.tls.is_some() { "https" } else { "http" };
+    let tls = if listen.tls.is_some() { " with TLS" } else { "" };
+    let version = if upstream.http2 { " in HTTP/2" } else { "" };
+    let mut lines = vec![format!(
+        "a proxy listens at {}{tls}, for {scheme}://{}{version}",
+        listen.address, upstream.authority
+    )];
+    if is_itself(listen.address, upstream) {
+        let what = "the application is at the address of the proxy: requests go in a circle";
+        lines.push(format!("warning: {what}"));
+    }
+    lines
+}
+
+/// Whether the application is where the proxy listens.
+fn is_itself(address: SocketAddr, upstream: &Upstream) -> bool {
+    let default = if upstream.tls.is_some() { 443 } else { 80 };
+    let (host, port) = match upstream.authority.rsplit_once(':') {
+        // The colons of an address of IPv6 are inside of brackets.
+        Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(default)),
+        _ => (&*upstream.authority, default),
+    };
+    let host = host.trim_matches(['[', ']']);
+    let at = host.parse::<IpAddr>().ok();
+    let is_here = host.eq_ignore_ascii_case("localhost") || at.is_some_and(|at| at.is_loopback());
+    port == address.port()
+        && (at == Some(address.ip())
+            || (is_here && (address.ip().is_unspecified() || address.ip().is_loopback())))
+}
+
+/// Checks a file of rules.
+fn check_rules(path: &Path, example: &Example) -> Result<(), Invalid> {
+    let looked = sluicegate_config::check(PolicyFile::new(path)).map_err(report)?;
+    // `serve` has nothing to offer to a file that names functions of a service.
+    let policies = Policies::new().rules(path);
+    // The proxies that ask `serve` say who their clients are, and an option names them. `sluicegate proxy` has the file alone.
+    let serves = |policies: &Policies| {
+        policies.live().is_some_and(|rules| rules.policies().upstream().is_none())
+    };
+    let is_served = policies.as_ref().is_ok_and(serves);
+    say(if is_served { looked.knows_addresses() } else { looked })?;
+    let policies = policies.map_err(report)?;
+    for line in policies.live().map(|live| described(&live.policies())).unwrap_or_default() {
+        say(line)?;
+    }
+    let in_force = policies.live().map(Live::policies);
+    if in_force.is_some_and(|rules| rules.counts_tokens() && rules.upstream().is_none()) {
+        say(TOKENS)?;
+    }
+    match (policies.live(), example.request()) {
+        (Some(rules), Some(request)) => explain(rules, &request),
+        _ => Ok(()),
+    }
+}
+
+const TOKENS: &str = "warning: a rule counts tokens. `sluicegate proxy` reads them in bodies. `sluicegate serve` knows them only from \
+                      clients of `POST /v1/take`, not where a proxy asks it about requests.";
+
+/// Tells what a request is charged.
+fn explain(rules: &Live, request: &DescribedRequest) -> Result<(), Invalid> {
+    let what = format!("\n{} {}", request.method, request.path);
+    let mut charge = Charge::new();
+    match rules.charge(&request.view(), &mut charge) {
+        Err(missing) if missing.is_client() => {
+            say(format_args!("{what} is answered with 400: {missing}"))
+        }
+        Err(missing) => {
+            say(format_args!("{what} cannot be decided: {missing}"))?;
+            Err(Invalid)
+        }
+        Ok(()) if charge.is_empty() => say(format_args!("{what} is charged by no limit")),
+        Ok(()) => {
+            say(format_args!("{what} is charged:"))?;
+            for debit in charge.debits() {
+                let Debit { limit, cost, .. } = debit;
+                say(format_args!("  {cost} by {}: {}", limit.name(), words(limit)))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A limit without its name.
+fn words(limit: &sluicegate_core::Limit) -> String {
+    let text = limit.to_string();
+    let name = limit.own_name().map(|name| format!(" named {name:?}"));
+    text.replace(&name.unwrap_or_default(), "").replace(" carried", "")
 }

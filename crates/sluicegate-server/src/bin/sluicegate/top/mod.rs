@@ -2,9 +2,7 @@
 
 mod ask;
 mod live;
-mod numbers;
 mod report;
-mod table;
 mod view;
 
 use std::error::Error;
