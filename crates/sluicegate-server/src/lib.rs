@@ -46,35 +46,32 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod admin;
+mod admission;
 pub mod api;
 pub mod auth;
 pub mod capacity;
-mod charge;
-mod failed;
 mod fields;
 mod grpc;
+mod health;
 pub mod leases;
-pub mod listen;
 mod policies;
 pub mod proxy;
 mod reflection;
 mod request;
-mod reserved;
 pub mod rlqs;
 pub mod rls;
 mod rooms;
+mod rules;
 mod run;
 mod service;
 pub mod status;
 mod text;
-mod undecided;
 
 pub use self::fields::Fields;
 pub use self::policies::{Policies, PoliciesError, Watching};
 pub use self::request::DescribedRequest;
 pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
 pub use self::service::{Service, ServiceBuilder, ServiceError};
-pub use self::undecided::Undecided;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -37,7 +37,7 @@ pub(crate) fn http(service: &Service) -> (Router, api::plain::Plain) {
         .merge(api::json::routes(service))
         .merge(api::v1::routes_in(v1))
         .merge(service.authorizer().map(auth::routes).unwrap_or_default());
-    (api::slow::bounded(routes), plain)
+    (api::plain::bounded(routes), plain)
 }
 
 /// The routes on the admin port.

@@ -3,28 +3,26 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::Settings;
+use sluicegate_config::envoy::service::Settings;
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{Answer, Charge, Observer};
+use sluicegate_core::adapter::{Gate, Observer};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::Proxies;
-use sluicegate_core::limit::Decision;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_core::store::{BoxStore, BoxStoreFuture, OnStoreError, Store, StoreError};
+use sluicegate_core::store::{BoxStore, OnStoreError, Store};
 
 use crate::auth::Authorizer;
 use crate::capacity::Shared;
-use crate::charge::Rules;
-use crate::failed::Failed;
 use crate::fields::Fields;
+use crate::health::Health;
 use crate::policies::{Policies, PoliciesError};
 use crate::rls::Counters;
-use crate::status::{Board, Capacity, FailedCalls, Source, leased};
-use crate::undecided::Undecided;
+use crate::rules::{Enforcer, Rules};
+use crate::status::{Board, Capacity, Source, leased};
 
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
 const DEADLINE: Duration = Duration::from_millis(15);
@@ -36,20 +34,15 @@ pub struct Service(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     policies: Policies,
-    store: BoxStore,
-    clock: Clock,
-    observer: Observer,
-    deadline: Duration,
-    on_store_error: OnStoreError,
+    enforcer: Arc<Enforcer>,
     envoy: Settings,
     fields: Fields,
     resets: bool,
     rules: Option<Rules>,
     authorizer: Option<Authorizer>,
     capacity: Option<Shared>,
-    stopping: AtomicBool,
+    health: Arc<Health>,
     rls: Counters,
-    failed: Failed,
     board: Board,
 }
 
@@ -77,42 +70,47 @@ impl Service {
     }
 
     /// The store.
-    pub fn store(&self) -> &BoxStore {
-        &self.0.store
+    pub(crate) fn store(&self) -> &BoxStore {
+        &self.0.enforcer.store
     }
 
     /// The store's clock.
-    pub fn clock(&self) -> &Clock {
-        &self.0.clock
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.enforcer.clock
     }
 
     /// Reports decisions to operators.
-    pub fn observer(&self) -> &Observer {
-        &self.0.observer
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.0.enforcer.observer
+    }
+
+    /// How requests are decided, by core's admission.
+    pub(crate) fn enforcer(&self) -> &Arc<Enforcer> {
+        &self.0.enforcer
     }
 
     /// How long a decision may take.
-    pub fn deadline(&self) -> Duration {
-        self.0.deadline
+    pub(crate) fn deadline(&self) -> Duration {
+        self.0.enforcer.deadline.unwrap_or(DEADLINE)
     }
 
     /// What happens to a request when the store cannot decide.
-    pub fn on_store_error(&self) -> OnStoreError {
-        self.0.on_store_error
+    pub(crate) fn on_store_error(&self) -> OnStoreError {
+        self.0.enforcer.on_store_error
     }
 
     /// How descriptors of Envoy are decided.
-    pub fn envoy_settings(&self) -> Settings {
+    pub(crate) fn envoy_settings(&self) -> Settings {
         self.0.envoy
     }
 
     /// Which header fields an answer asks Envoy to add.
-    pub fn fields(&self) -> Fields {
+    pub(crate) fn fields(&self) -> Fields {
         self.0.fields
     }
 
     /// Whether clients of the HTTP API may forget what was spent.
-    pub fn resets(&self) -> bool {
+    pub(crate) fn resets(&self) -> bool {
         self.0.resets
     }
 
@@ -141,14 +139,9 @@ impl Service {
         self.0.board.show_capacity(source);
     }
 
-    /// Counts and logs a call of a port or a service that has failed with this code before there was a decision.
-    pub(crate) fn failed(&self, service: &'static str, code: &str, why: &dyn fmt::Display) {
-        self.0.failed.note(service, code, why);
-    }
-
-    /// The calls that have failed so far.
-    pub(crate) fn failed_calls(&self) -> FailedCalls {
-        self.0.failed.status()
+    /// What operators and load balancers are told.
+    pub(crate) fn health(&self) -> &Arc<Health> {
+        &self.0.health
     }
 
     pub(crate) fn rls_counters(&self) -> &Counters {
@@ -157,48 +150,7 @@ impl Service {
 
     /// Whether the service is about to stop: load balancers should send requests elsewhere.
     pub fn is_stopping(&self) -> bool {
-        self.0.stopping.load(Ordering::Relaxed)
-    }
-
-    /// Says so.
-    pub(crate) fn stop(&self) {
-        self.0.stopping.store(true, Ordering::Relaxed);
-    }
-
-    /// Charges a request, within `deadline`.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot decide in time.
-    pub async fn take(&self, charge: &Charge, deadline: Duration) -> Result<Decision, Undecided> {
-        let outcome = self.in_time(self.0.store.take(charge), deadline).await;
-        let decided = self.0.observer.decided(&self.0.clock, outcome, charge);
-        decided.map_err(Undecided)
-    }
-
-    /// What [`take`](Self::take) would answer, without charging anything.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot decide in time.
-    pub async fn peek(&self, charge: &Charge, deadline: Duration) -> Result<Decision, Undecided> {
-        let outcome = self.in_time(self.0.store.peek(charge), deadline).await;
-        outcome.map(|outcome| outcome.decision(charge)).map_err(Undecided)
-    }
-
-    /// The answer of the store, or the error that it took too long.
-    pub(crate) async fn in_time(
-        &self,
-        answer: Answer<BoxStoreFuture>,
-        deadline: Duration,
-    ) -> Result<sluicegate_core::adapter::Outcome, StoreError> {
-        match answer {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(future) => match Box::pin(tokio::time::timeout(deadline, future)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(StoreError::too_slow()),
-            },
-        }
+        self.0.health.is_stopping()
     }
 }
 
@@ -315,39 +267,33 @@ impl ServiceBuilder {
         if !unkept.is_empty() {
             return Err(ServiceError(unkept.join("\n")));
         }
-        // One log line a second for all refusals at most; answers tell Envoy the rest.
-        let mut observer = Observer::default();
-        observer.watch = self.watch;
         let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
-        let authorizer = rules.as_ref().map(|rules| {
-            Authorizer::new(rules.clone(), &store, self.proxies, board.latency(), |enforcer| {
-                enforcer.on_store_error = self.on_store_error;
-                enforcer.deadline = Some(self.deadline);
-                enforcer.observer = observer.clone();
-            })
-        });
-        let failed = Failed::new(store.clock());
+        // One log line a second for all refusals at most; answers tell Envoy the rest.
+        let mut enforcer = Enforcer::new(store, &self.policies);
+        enforcer.gate = Gate::default().without_waiting();
+        enforcer.on_store_error = self.on_store_error;
+        enforcer.deadline = Some(self.deadline);
+        enforcer.observer.watch = self.watch;
+        let authorizer = rules
+            .as_ref()
+            .map(|rules| Authorizer::new(rules.clone(), self.proxies, board.latency(), &enforcer));
+        let health = Arc::new(Health::new(enforcer.clock.clone()));
         let capacity = self.policies.capacities();
         let capacity = capacity.map(|live| Shared::new(live.clone(), self.first));
         if let Some(shared) = capacity.clone() {
             board.show_capacity(move || leased(&shared));
         }
         Ok(Service(Arc::new(Inner {
-            clock: store.clock(),
             policies: self.policies,
-            store,
-            observer,
-            deadline: self.deadline,
-            on_store_error: self.on_store_error,
+            enforcer: Arc::new(enforcer),
             envoy: self.envoy,
             fields: self.fields,
             resets: self.resets,
             rules,
             authorizer,
             capacity,
-            stopping: AtomicBool::new(false),
+            health,
             rls: Counters::new(),
-            failed,
             board,
         })))
     }

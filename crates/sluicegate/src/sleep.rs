@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::Timer;
 
-/// tokio's timer.
+/// tokio's timer, for a [`Pending`](crate::adapter::Pending) admission.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioTimer;
 

@@ -149,7 +149,14 @@ impl<S: Store> Enforcer<S> {
                 Ok((Paid::new(enforcer, std::mem::take(charge), outcome), Some((wait, permit))))
             }
             None => {
-                observer.saw(clock, Event::Admitted(charge, &outcome));
+                let is_told_to_wait = gate.tells_waits() && !outcome.wait().is_zero();
+                observer.saw(
+                    clock,
+                    match is_told_to_wait {
+                        true => Event::Waits(charge, &outcome),
+                        false => Event::Admitted(charge, &outcome),
+                    },
+                );
                 Ok((Paid::open(enforcer, charge, outcome), None))
             }
         }

@@ -42,7 +42,11 @@ async fn status(State(service): State<Service>) -> Response {
     let read = move || {
         let watch = service.observer().watch.as_ref();
         let status = service.board().status(service.policies(), watch);
-        Status { stopping: service.is_stopping(), failed_calls: service.failed_calls(), ..status }
+        Status {
+            stopping: service.is_stopping(),
+            failed_calls: service.health().failed_calls(),
+            ..status
+        }
     };
     let status = tokio::task::spawn_blocking(read).await;
     match status {

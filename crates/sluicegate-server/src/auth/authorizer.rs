@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderName, HeaderValue, Request, Response};
-use sluicegate::adapter::{Enforcer, Framework, FrameworkBody, Peer};
+use sluicegate::adapter::{Framework, FrameworkBody, Peer};
 use sluicegate::key::Proxies;
 use sluicegate::response::{Body as Limited, Degraded, Dialect};
 use sluicegate::service::{RateLimitFor, RateLimitLayerFor};
@@ -14,7 +14,7 @@ use sluicegate::store::BoxStore;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
-use crate::charge::Rules;
+use crate::rules::{Enforcer, Rules};
 use crate::status::{Ended, Latency};
 
 /// The field of an answer that says that the request goes ahead although it exceeds a limit, and that the application
@@ -36,22 +36,25 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Decides by `rules`, with the rest of how a service decides from `set`.
+    /// Decides by `rules`, and otherwise as the service does.
     pub(crate) fn new(
         rules: Rules,
-        store: &BoxStore,
         proxies: Proxies,
         latency: &Latency,
-        set: impl FnOnce(&mut Enforcer<BoxStore>),
+        service: &Enforcer,
     ) -> Self {
         let rejection = rules.live().rejection();
         let dialect = rules.live().dialect();
         let layer = RateLimitLayerFor::<_, _, _, Asked>::new(rules)
-            .store(store.clone())
+            .store(service.store.clone())
             .respond(dialect.clone())
             .rejection(rejection)
             .dialect(dialect)
-            .with(set);
+            .with(|enforcer| {
+                enforcer.on_store_error = service.on_store_error;
+                enforcer.deadline = service.deadline;
+                enforcer.observer = service.observer.clone();
+            });
         Self { limited: layer.layer(Allow), proxies, latency: latency.clone() }
     }
 

@@ -12,7 +12,7 @@ use axum::routing::any;
 use super::asked::Form;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
 use crate::api::plain::in_time;
-use crate::failed::Why;
+use crate::health::Why;
 use crate::service::Service;
 
 /// The field with the status that a client should get, where nginx allows only 401 and 403.

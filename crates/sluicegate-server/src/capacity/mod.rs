@@ -16,7 +16,6 @@ use sluicegate_config::Event;
 use sluicegate_lease::{AlwaysMaster, CapacityService, Pool, Server};
 
 use self::callers::check;
-use self::plan::Capacities;
 use crate::policies::LiveCapacities;
 
 pub use self::plan::{BucketId, Capacities, Capacity, Client, Draw, Source, Value};

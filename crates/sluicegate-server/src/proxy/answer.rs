@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::listen::InFlight;
+use crate::run::InFlight;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 

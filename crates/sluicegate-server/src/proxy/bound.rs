@@ -1,19 +1,17 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::admin::metrics::Metrics;
-use crate::listen::{Certificate, Listener};
-use crate::{ServerError, Tls};
 use sluicegate_config::Live;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::proxy::admin::{AdminPort, Stopping};
+use crate::health::Health;
 use crate::proxy::connection::Port;
 use crate::proxy::connector::Connector;
+use crate::run::{Connections, Listener, Reload, Renewed};
 
 /// How often measurements are moved into histograms.
 const TIDY: Duration = Duration::from_secs(5);
@@ -25,11 +23,11 @@ pub struct Bound(Parts);
 pub(crate) struct Parts {
     pub(crate) live: Live,
     pub(crate) proxied: Listener<Port>,
-    pub(crate) admin: Option<Listener<AdminPort>>,
-    pub(crate) tls: Option<(Tls, Certificate)>,
+    pub(crate) admin: Option<Listener<Connections>>,
+    pub(crate) tls: Option<Renewed>,
     pub(crate) connector: Connector,
     pub(crate) metrics: Option<Metrics>,
-    pub(crate) stopping: Stopping,
+    pub(crate) health: Arc<Health>,
     pub(crate) delay: Duration,
     pub(crate) drain: Duration,
 }
@@ -52,13 +50,16 @@ impl Bound {
     /// Reads policies and certificates again while the proxy runs: those of `[listen]`, and those of `[upstream]`.
     pub fn reload(&self) -> Reload {
         let Parts { live, tls, connector, .. } = &self.0;
-        Reload { live: live.clone(), tls: tls.clone(), connector: connector.clone() }
+        let (live, connector) = (live.clone(), connector.clone());
+        Reload::new(tls.clone())
+            .and(move || live.reload().map(drop).map_err(|error| error.to_string()))
+            .and(move || connector.reload().map_err(|error| error.to_string()))
     }
 
     /// Serves until `stop` is ready, and then until every request is answered and every upgraded connection is closed, but
     /// no longer than the time to drain. The admin port stays open until then.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Parts { proxied, admin, metrics, stopping, delay, drain, .. } = self.0;
+        let Parts { proxied, admin, metrics, health, delay, drain, .. } = self.0;
         let (stop_serving, watched) = watch::channel(false);
         let (stop_admin, admin_watched) = watch::channel(false);
         let mut background = JoinSet::new();
@@ -76,7 +77,7 @@ impl Bound {
         let serving = tokio::spawn(proxied.serve(watched, drain));
         stop.await;
         // Set before the line is logged, so that `/readyz` has changed by the time that it is read.
-        stopping.store(true, Ordering::Relaxed);
+        health.stop();
         tracing::info!("stopping");
         tokio::time::sleep(delay).await;
         // An error means that the port has failed.
@@ -91,43 +92,5 @@ impl Bound {
 impl fmt::Debug for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Bound").field(&self.address()).finish()
-    }
-}
-
-/// Reads policies and certificates again: see [`Bound::reload`].
-#[derive(Clone)]
-pub struct Reload {
-    live: Live,
-    tls: Option<(Tls, Certificate)>,
-    connector: Connector,
-}
-
-impl Reload {
-    /// Applies the changes. A file that is not valid changes nothing. Certificates are for new connections; open
-    /// connections go on with the old ones.
-    ///
-    /// # Errors
-    ///
-    /// Everything that is wrong with the files.
-    pub fn now(&self) -> Result<(), ServerError> {
-        let policies = self.live.reload().map(|_| ()).map_err(|error| error.to_string());
-        let certificate = self.certificate().map_err(|error| error.to_string());
-        let upstream = self.connector.reload().map_err(|error| error.to_string());
-        let read = [policies, certificate, upstream];
-        let wrong: Vec<_> = read.into_iter().filter_map(Result::err).collect();
-        if wrong.is_empty() { Ok(()) } else { Err(ServerError::new(wrong.join("\n"))) }
-    }
-
-    fn certificate(&self) -> Result<(), ServerError> {
-        if let Some((tls, certificate)) = &self.tls {
-            certificate.store(Arc::new(tls.acceptor()?));
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Reload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reload")
     }
 }

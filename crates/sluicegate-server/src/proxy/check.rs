@@ -7,7 +7,7 @@ use http::header::{CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING, VIA};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 
-use crate::{forwarded, hop};
+use crate::proxy::{forwarded, hop};
 
 /// A request that is not passed on: the status, and why.
 pub(crate) type Bad = (StatusCode, &'static str);

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::listen::{Certificate, ServeConnection, Timed, TlsAcceptor, Upload, close};
+use crate::run::{Certificate, ServeConnection, Timed, Upload, close, shake_hands};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, Version};
 use http_body_util::BodyExt;
@@ -22,7 +22,6 @@ use sluicegate_config::{Live, Policies};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use crate::proxy::answer::{AnswerBody, Held};
 use crate::proxy::check::{Terms, check};
@@ -161,11 +160,9 @@ impl ServeConnection for Port {
         let Some(certificate) = &self.0.certificate else {
             return self.speak(stream, peer, false, stopping).await;
         };
-        let acceptor = TlsAcceptor::clone(&certificate.load());
-        match timeout(self.0.listen.head_timeout, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => self.speak(stream, peer, true, stopping).await,
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
-            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        let time = self.0.listen.head_timeout;
+        if let Some(stream) = shake_hands(certificate, stream, peer, time).await {
+            self.speak(stream, peer, true, stopping).await;
         }
     }
 }

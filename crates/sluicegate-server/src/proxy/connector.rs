@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::ServerError;
-use crate::listen::{read_authorities, read_identity};
+use crate::run::{read_authorities, read_identity};
 use arc_swap::ArcSwap;
 use http::Uri;
 use hyper_rustls::{

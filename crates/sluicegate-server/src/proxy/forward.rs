@@ -29,11 +29,10 @@ use crate::proxy::interim::Interim;
 use crate::proxy::problem::Causes;
 use crate::proxy::problem::{full, problem};
 use crate::proxy::request_body::{ClientError, RequestBody};
-use crate::proxy::response_body::ResponseBody;
-use crate::proxy::response_length;
+use crate::proxy::response_body::{ResponseBody, settle_length};
+
 use crate::proxy::tunnel::Activity;
-use crate::proxy::tunnel::Tunnel;
-use crate::proxy::upgrade;
+use crate::proxy::tunnel::{Tunnel, is_agreed, wanted_upgrade, write_upgrade};
 
 /// The largest head of a response, in bytes.
 const HEAD: usize = 64 * 1024;
@@ -121,7 +120,7 @@ impl Inner {
         };
         let wanted = match self.upstream.http2 {
             true => None,
-            false => upgrade::wanted(&request, &self.listen.upgrades)?,
+            false => wanted_upgrade(&request, &self.listen.upgrades)?,
         };
         let client = wanted.is_some().then(|| hyper::upgrade::on(&mut request));
         let from = request.extensions_mut().remove::<From>();
@@ -162,7 +161,7 @@ impl Inner {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return self.upgraded(response, wanted.zip(client), &from, place).await;
         }
-        response_length::settle(response.headers_mut())?;
+        settle_length(response.headers_mut())?;
         hop::strip_response(response.headers_mut());
         let response = match counts_tokens {
             true => UsageLayer::watch(response),
@@ -183,7 +182,7 @@ impl Inner {
         hop::strip_request(&mut parts.headers);
         forwarded::write(&mut parts.headers, from.client, version);
         if let Some(protocol) = wanted {
-            upgrade::write(&mut parts.headers, protocol.clone());
+            write_upgrade(&mut parts.headers, protocol.clone());
         }
         if self.upstream.http2 {
             // The target has the host. A second one would have to be the same.
@@ -225,7 +224,7 @@ impl Inner {
             "the application switched to a protocol that nobody asked for",
         );
         let Some((protocol, client)) = wanted else { return Err(UNASKED) };
-        if !upgrade::is_agreed(response.headers(), &protocol) {
+        if !is_agreed(response.headers(), &protocol) {
             return Err(UNASKED);
         }
         let upstream = hyper::upgrade::on(&mut response).await;
@@ -233,7 +232,7 @@ impl Inner {
             .map_err(|_| (StatusCode::BAD_GATEWAY, "the application closed the connection"))?;
         from.activity.upgrade(Tunnel::new(client, upstream, place));
         hop::strip_response(response.headers_mut());
-        upgrade::write(response.headers_mut(), protocol);
+        write_upgrade(response.headers_mut(), protocol);
         Ok(response.map(|_| ResponseBody::own(Default::default())))
     }
 }

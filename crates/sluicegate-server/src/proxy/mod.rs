@@ -80,26 +80,26 @@ mod tunnel;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::admin::{Token, metrics::Metrics};
-use crate::listen::{Certificate, Listener, check_admin};
+use crate::health::Health;
+use crate::run::{Connections, Listener, Renewed, check_admin};
 use crate::{ServerError, Tls};
-use arc_swap::ArcSwap;
 use sluicegate::Memory;
 use sluicegate::rule::KnownLimits;
 use sluicegate::store::{BoxStore, Store};
 use sluicegate_config::Live;
+use sluicegate_core::clock::Clock;
 
-use self::admin::{self, AdminPort};
 use self::bound::Parts;
 use self::connection::Port;
 use self::connector::Connector;
 use self::forward::Forward;
 use self::stack::Stack;
 
-pub use self::bound::{Bound, Reload};
+pub use self::bound::Bound;
+pub use crate::Reload;
 
 /// The most connections to the admin port.
 const ADMIN_CONNECTIONS: usize = 100;
@@ -213,20 +213,19 @@ impl Proxy {
                 None => tls,
             }
         });
-        let certificate = tls.as_ref().map(Tls::acceptor).transpose()?;
-        let certificate: Option<Certificate> =
-            certificate.map(|acceptor| Arc::new(ArcSwap::from_pointee(acceptor)));
+        let tls = tls.as_ref().map(Renewed::read).transpose()?;
+        let certificate = tls.as_ref().map(Renewed::in_force);
         let connector = Connector::new(&upstream)?;
         let forward = Forward::new(connector.clone(), upstream.clone(), listen.clone())?;
         let stack = Stack::new(&self.live, self.store, &listen, forward);
         let (address, most) = (listen.address, listen.connections);
-        let port = Port::new(stack, listen, certificate.clone(), self.live.clone());
+        let port = Port::new(stack, listen, certificate, self.live.clone());
         let proxied = Listener::bind("proxied", address, port, most).await?;
-        let stopping = Arc::new(AtomicBool::new(false));
+        let health = Arc::new(Health::new(Clock::default()));
         let admin = match self.admin {
             Some(address) => {
-                let routes = admin::routes(&upstream, &stopping, self.metrics.as_ref(), self.token);
-                let port = AdminPort::new(routes);
+                let routes = admin::routes(&upstream, &health, self.metrics.as_ref(), self.token);
+                let port = Connections::new(&health, routes, None);
                 Some(Listener::bind("admin", address, port, ADMIN_CONNECTIONS).await?)
             }
             None => None,
@@ -235,10 +234,10 @@ impl Proxy {
             live: self.live,
             proxied,
             admin,
-            tls: tls.zip(certificate),
+            tls,
             connector,
             metrics: self.metrics,
-            stopping,
+            health,
             delay: self.delay,
             drain: self.drain,
         }))

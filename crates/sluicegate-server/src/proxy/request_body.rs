@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::listen::Upload;
+use crate::run::Upload;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use sluicegate::response::ReadBody;

@@ -79,7 +79,7 @@ impl Body for ResponseBody {
 ///
 /// If a response has different lengths, or a transfer encoding besides `chunked`. The proxy ends that encoding here without
 /// decoding it, so the client would take the encoded bytes for the body.
-pub(crate) fn settle(headers: &mut HeaderMap) -> Result<(), Bad> {
+pub(crate) fn settle_length(headers: &mut HeaderMap) -> Result<(), Bad> {
     let bad = |why| Err((StatusCode::BAD_GATEWAY, why));
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"chunked"));
@@ -114,7 +114,7 @@ mod response_length_tests {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let mut headers: HeaderMap = fields.iter().map(field).collect();
-        settle(&mut headers)?;
+        settle_length(&mut headers)?;
         let lengths = headers.get_all(CONTENT_LENGTH).iter();
         Ok(lengths.map(|length| length.to_str().unwrap().to_owned()).collect())
     }

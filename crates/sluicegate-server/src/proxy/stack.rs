@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use crate::listen::Upload;
+use crate::run::Upload;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;

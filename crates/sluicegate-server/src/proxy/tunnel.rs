@@ -11,8 +11,8 @@ use metrics::gauge;
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::listen;
 use crate::proxy::check::Bad;
+use crate::run;
 
 /// How many bytes each direction holds. Ten thousand idle connections have two of these each.
 const BUFFER: usize = 4 * 1024;
@@ -69,17 +69,17 @@ impl Drop for Open {
 /// The state of one connection.
 #[derive(Debug)]
 pub(crate) struct Activity {
-    requests: Arc<listen::Activity>,
+    requests: Arc<run::Activity>,
     tunnel: Mutex<Option<Tunnel>>,
 }
 
 impl Activity {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { requests: listen::Activity::new(), tunnel: Mutex::new(None) })
+        Arc::new(Self { requests: run::Activity::new(), tunnel: Mutex::new(None) })
     }
 
     /// The requests of the connection, until it becomes a tunnel.
-    pub(crate) fn requests(&self) -> &Arc<listen::Activity> {
+    pub(crate) fn requests(&self) -> &Arc<run::Activity> {
         &self.requests
     }
 
@@ -102,7 +102,7 @@ impl Activity {
 /// # Errors
 ///
 /// If the request has a body: servers disagree about whether it comes before the new protocol.
-pub(crate) fn wanted<B>(
+pub(crate) fn wanted_upgrade<B>(
     request: &Request<B>,
     allowed: &[String],
 ) -> Result<Option<HeaderValue>, Bad> {
@@ -136,7 +136,7 @@ pub(crate) fn is_agreed(headers: &HeaderMap, protocol: &HeaderValue) -> bool {
 }
 
 /// Says that the connection is upgraded.
-pub(crate) fn write(headers: &mut HeaderMap, protocol: HeaderValue) {
+pub(crate) fn write_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, protocol);
 }
@@ -158,7 +158,7 @@ mod upgrade_tests {
             request = request.header(*name, *value);
         }
         let request = request.body(()).unwrap();
-        let wanted = wanted(&request, &["websocket".to_owned()]);
+        let wanted = wanted_upgrade(&request, &["websocket".to_owned()]);
         wanted.map(|wanted| wanted.is_some()).map_err(|(status, _)| status.as_u16())
     }
 

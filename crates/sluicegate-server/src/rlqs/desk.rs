@@ -93,7 +93,7 @@ impl Desk {
 
     /// A stream has ended because of what came on it.
     pub(super) fn failed(&self, status: &Status) {
-        self.service.failed("rlqs", "ended", &status.message());
+        self.service.health().failed("rlqs", "ended", &status.message());
     }
 
     /// A message has come. Assignments are sent before this returns.

@@ -1,22 +1,21 @@
-use std::fmt;
 use std::fmt::Display;
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
 };
-use sluicegate_core::adapter::{Charge, Outcome};
-use sluicegate_core::limit::LimitStatus;
-use sluicegate_core::store;
-use sluicegate_core::store::{BoxStoreFuture, OnStoreError, Store, StoreError};
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
 };
+use sluicegate_core::adapter::{Charge, Outcome};
+use sluicegate_core::limit::{Decision, LimitStatus};
+use sluicegate_core::store::{Store, StoreError};
 
+use super::counters::Failure;
 use super::rules;
+use crate::admission::Pending;
 use crate::service::Service;
 use crate::status::Ended;
-use crate::undecided::Undecided;
 
 /// How often a report is cut to what is left, when others spend at the same moment.
 const TURNS: usize = 3;
@@ -42,9 +41,6 @@ pub async fn answer(
         _ => by_domains(service, &domains, request, deadline).await,
     };
     let answered = match answered {
-        Err(Failure::Undecided(_)) if service.on_store_error() == OnStoreError::Admit => {
-            Ok(uncounted(request))
-        }
         // Envoy lets a request pass whose call fails, and the client has the choice.
         Err(Failure::Bad(bad)) if bad.is_client() => {
             return Ok(without_limit(request, refused(service, &bad)));
@@ -64,7 +60,7 @@ pub async fn answer(
 /// Counts a request that the client has to change. Returns whether it is over its limit: it is, unless nothing is refused.
 pub(super) fn refused(service: &Service, why: &dyn Display) -> bool {
     service.rls_counters().count_bad();
-    service.failed("rls", "refused", why);
+    service.health().failed("rls", "refused", why);
     !service.envoy_settings().shadow
 }
 
@@ -75,24 +71,26 @@ async fn by_domains(
     deadline: Duration,
 ) -> Result<Answer, Failure> {
     // What few requests need, and what only a store elsewhere needs, is boxed.
-    match at_once(service, domains, request)? {
+    match at_once(service, domains, request, deadline)? {
         AtOnce::Decided(answer, reports) if reports.is_empty() => Ok(answer),
         AtOnce::Decided(answer, reports) => {
             Ok(Box::pin(counted(service, answer, reports, deadline)).await)
         }
-        AtOnce::Undecided(undecided) => Err(undecided.into()),
-        AtOnce::Asked(asked) => Box::pin(later(service, domains, request, asked, deadline)).await,
+        AtOnce::Failed(error) => Err(error.into()),
+        AtOnce::Pending(pending) => {
+            Box::pin(later(service, domains, request, pending, deadline)).await
+        }
     }
 }
 
 /// How far a request is decided without waiting.
-#[expect(clippy::large_enum_variant, reason = "nearly every request has the large one")]
 enum AtOnce {
     /// The answer, and what to count besides.
     Decided(Answer, Vec<Charge>),
-    Undecided(Undecided),
-    /// What the store says about the charge takes time, or something is given back before it is asked.
-    Asked(Option<BoxStoreFuture>),
+    /// The store cannot decide.
+    Failed(StoreError),
+    /// What the store says about the charge takes time; `None` if something is given back before it is asked.
+    Pending(Option<Pending>),
 }
 
 /// Decides if the store answers at once. Plans and charges are large, and in a function that does not wait they are not
@@ -102,26 +100,27 @@ fn at_once(
     service: &Service,
     domains: &Domains,
     request: &Request<'_>,
+    deadline: Duration,
 ) -> Result<AtOnce, BadRequest> {
     let plan = Plan::new(domains, request, service.envoy_settings())?;
     if plan.credits().next().is_some() {
-        return Ok(AtOnce::Asked(None));
+        return Ok(AtOnce::Pending(None));
     }
-    let outcome = match ask(service, &plan) {
-        store::Answer::Now(outcome) => outcome,
-        store::Answer::Later(future) => return Ok(AtOnce::Asked(Some(future))),
-    };
-    Ok(match decided(service, &plan, outcome, &[]) {
-        Ok((answer, reports)) => AtOnce::Decided(answer, reports),
-        Err(undecided) => AtOnce::Undecided(undecided),
+    Ok(match ask(service, &plan, deadline) {
+        Pending::Decided(Ok(decision)) => {
+            let (answer, reports) = judged(service, request, &plan, decision, &[]);
+            AtOnce::Decided(answer, reports)
+        }
+        Pending::Decided(Err(error)) => AtOnce::Failed(error),
+        pending @ Pending::Asked(_) => AtOnce::Pending(Some(pending)),
     })
 }
 
-fn ask(service: &Service, plan: &Plan<'_>) -> store::Answer<BoxStoreFuture> {
+fn ask(service: &Service, plan: &Plan<'_>, deadline: Duration) -> Pending {
     match plan.question() {
-        Question::Nothing => store::Answer::Now(Ok(Outcome::free())),
-        Question::Peek => service.store().peek(plan.charge()),
-        Question::Take => service.store().take(plan.charge()),
+        Question::Nothing => Pending::Decided(Ok(Some(Outcome::free().decision(plan.charge())))),
+        Question::Peek => service.peek(plan.charge(), deadline),
+        Question::Take => service.take(plan.charge().clone(), deadline),
     }
 }
 
@@ -130,41 +129,37 @@ async fn later(
     service: &Service,
     domains: &Domains,
     request: &Request<'_>,
-    asked: Option<BoxStoreFuture>,
+    pending: Option<Pending>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {
     // The plan that was asked about: the domains are the same.
     let plan = Plan::new(domains, request, service.envoy_settings())?;
     // First, so that what is given back is there for the request itself.
     let given = give_back(service, &plan, deadline).await;
-    let asked = asked.map_or_else(|| ask(service, &plan), store::Answer::Later);
-    let outcome = service.in_time(asked, deadline).await;
-    let (answer, reports) = decided(service, &plan, outcome, &given)?;
+    let pending = pending.unwrap_or_else(|| ask(service, &plan, deadline));
+    let decision = pending.decided().await?;
+    let (answer, reports) = judged(service, request, &plan, decision, &given);
     Ok(counted(service, answer, reports, deadline).await)
 }
 
 /// The answer, and what to count besides, once the store has answered about the charge of the plan.
-fn decided(
+fn judged(
     service: &Service,
+    request: &Request<'_>,
     plan: &Plan<'_>,
-    outcome: Result<Outcome, StoreError>,
+    decision: Option<Decision>,
     given: &[Option<LimitStatus>],
-) -> Result<(Answer, Vec<Charge>), Undecided> {
-    let charge = plan.charge();
-    let decision = match plan.question() {
-        Question::Take => service.observer().decided(service.clock(), outcome, charge),
-        Question::Peek | Question::Nothing => outcome.map(|outcome| outcome.decision(charge)),
-    };
+) -> (Answer, Vec<Charge>) {
+    let Some(decision) = decision else { return (without_limit(request, false), Vec::new()) };
     let now = service.clock().now();
-    let Judgement { answer, give_back, reports } =
-        plan.judge(decision.map_err(Undecided)?, given, now);
+    let Judgement { answer, give_back, reports } = plan.judge(decision, given, now);
     if !give_back.is_empty() {
-        let debits: Vec<_> = charge.debits().zip(answer.decision.statuses()).collect();
+        let debits: Vec<_> = plan.charge().debits().zip(answer.decision.statuses()).collect();
         for (debit, status) in give_back.into_iter().filter_map(|at| debits.get(at)) {
             service.store().settle(debit, &status.receipt, 0);
         }
     }
-    Ok((answer, reports))
+    (answer, reports)
 }
 
 /// The answer, once the reports are counted.
@@ -189,7 +184,7 @@ async fn give_back(
     let mut given = Vec::new();
     for (debit, hits) in plan.credits() {
         let nothing = Charge::of(debit.limit, debit.key, 0);
-        let decision = service.take(&nothing, deadline).await.ok();
+        let decision = service.take(nothing, deadline).decided().await.ok().flatten();
         let status = decision.and_then(|decision| decision.statuses().next().cloned());
         given.push(status.map(|mut status| {
             let mut charged = debit.clone();
@@ -206,8 +201,10 @@ async fn give_back(
 /// Counts a report as far as it fits.
 async fn count(service: &Service, mut report: Charge, deadline: Duration) {
     for _ in 0..TURNS {
-        let Ok(decision) = service.take(&report, deadline).await else { return };
-        let Some((debit, status)) = report.debits().zip(decision.statuses()).next() else { return };
+        let Some(debit) = report.debits().next().cloned() else { return };
+        let decision = service.take(report, deadline).decided().await.ok().flatten();
+        let status = decision.as_ref().and_then(|decision| decision.statuses().next());
+        let Some(status) = status else { return };
         let fits = debit.cost.min(status.remaining);
         if status.charged > 0 || fits == 0 {
             return;
@@ -216,51 +213,13 @@ async fn count(service: &Service, mut report: Charge, deadline: Duration) {
     }
 }
 
-/// The answer to a request that the store could not decide about and that is let through.
-fn uncounted(request: &Request<'_>) -> Answer {
-    without_limit(request, false)
-}
-
 /// An answer that names no limit.
-fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
+pub(super) fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
     let status = Status { is_over, would_be_over: is_over, ..Status::default() };
     Answer {
         is_over,
         statuses: vec![status; request.descriptors.len()],
         spent_quotas: None,
         decision: Outcome::free().decision(&Charge::new()),
-    }
-}
-
-/// Why a request is not decided.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Failure {
-    /// The request makes no sense.
-    Bad(BadRequest),
-    /// The store could not decide, and the service refuses requests then.
-    Undecided(Undecided),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bad(bad) => bad.fmt(f),
-            Self::Undecided(undecided) => undecided.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl From<BadRequest> for Failure {
-    fn from(bad: BadRequest) -> Self {
-        Self::Bad(bad)
-    }
-}
-
-impl From<Undecided> for Failure {
-    fn from(undecided: Undecided) -> Self {
-        Self::Undecided(undecided)
     }
 }

@@ -1,9 +1,8 @@
 use std::fmt;
 
 use metrics::{Counter, counter, describe_counter};
-use sluicegate_config::envoy::service::{Answer, Status};
-
-use super::answer::Failure;
+use sluicegate_config::envoy::service::{Answer, BadRequest, Status};
+use sluicegate_core::store::StoreError;
 
 /// What was answered to Envoy. Made once, so that counting is one addition.
 #[derive(Clone)]
@@ -78,6 +77,39 @@ fn is_near(status: &Status) -> bool {
 impl fmt::Debug for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counters")
+    }
+}
+
+/// Why a request is not decided.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The request makes no sense.
+    Bad(BadRequest),
+    /// The store could not decide, and the service refuses requests then.
+    Undecided(StoreError),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bad(bad) => bad.fmt(f),
+            Self::Undecided(undecided) => undecided.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<BadRequest> for Failure {
+    fn from(bad: BadRequest) -> Self {
+        Self::Bad(bad)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Undecided(error)
     }
 }
 

@@ -5,8 +5,8 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use tonic::Status;
 
-use super::answer::Failure;
 use super::answer::{answer, refused};
+use super::counters::Failure;
 use super::message;
 use super::wire::Message;
 use crate::grpc::{LARGEST, Received, Unary, framed};

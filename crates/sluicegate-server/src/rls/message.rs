@@ -12,8 +12,8 @@ use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
 use envoy_types::pb::google::protobuf;
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
-use sluicegate_core::adapter::fields;
 use sluicegate_config::envoy::service::{Answer, Descriptor, Hits, Request, Status, Unit};
+use sluicegate_core::adapter::fields;
 
 use super::wire::{Message, MessageDescriptor};
 use crate::fields::Fields;

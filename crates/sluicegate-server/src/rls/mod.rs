@@ -12,9 +12,9 @@ mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::answer::Failure;
 pub use self::answer::answer;
 pub(crate) use self::counters::Counters;
+pub use self::counters::Failure;
 pub(crate) use self::grpc::Rls;
 
 use crate::grpc::Routed;

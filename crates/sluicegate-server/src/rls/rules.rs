@@ -10,17 +10,18 @@ use std::time::Duration;
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit,
 };
-use sluicegate_core::adapter::{Charge, Outcome};
-use sluicegate_core::key::Claims;
+use sluicegate_core::adapter::{Charge, Refusal};
+use sluicegate_core::key::{Claims, Missing};
 use sluicegate_core::limit::{Decision, LimitStatus};
+use sluicegate_core::rule::Rule as _;
 
-use super::answer::Failure;
-use crate::charge::{Rules, charge};
+use super::answer::without_limit;
+use super::counters::Failure;
+use crate::admission::{Admission, Pending};
 use crate::request::{DescribedRequest, address};
-use crate::reserved::release;
+use crate::rules::{Price, Priced, Rules};
 use crate::service::Service;
 use crate::text;
-use crate::undecided::Undecided;
 
 /// The most entries of all descriptors together, because each of them becomes a header field and a claim.
 const MOST_ENTRIES: usize = 1_024;
@@ -34,13 +35,21 @@ pub(super) async fn answer(
 ) -> Result<Answer, Failure> {
     request.check()?;
     let hits = hits(request)?;
-    let owed = owed(rules, request, hits)?;
-    let decision = decide(service, &owed, hits, deadline).await.map_err(Failure::Undecided)?;
-    Ok(told(request, decision, hits))
+    let decision = ask(service, rules, request, hits, deadline)?.decided().await?;
+    Ok(match decision {
+        Some(decision) => answered(request, decision, hits),
+        None => without_limit(request, false),
+    })
 }
 
-/// What the request owes. It is described here, and not in a future.
-fn owed(rules: &Rules, request: &Request<'_>, hits: u64) -> Result<Charge, BadRequest> {
+/// Asks the store about a request. It is described here, and not in a future.
+fn ask(
+    service: &Service,
+    rules: &Rules,
+    request: &Request<'_>,
+    hits: u64,
+    deadline: Duration,
+) -> Result<Pending, BadRequest> {
     let entries = request.descriptors.iter().map(|descriptor| descriptor.entries.len());
     if entries.sum::<usize>() > MOST_ENTRIES {
         return Err(BadRequest::new(format!(
@@ -48,39 +57,34 @@ fn owed(rules: &Rules, request: &Request<'_>, hits: u64) -> Result<Charge, BadRe
         )));
     }
     let described = described(request);
-    let cost = (hits != 1).then_some(|cost: u64| cost.saturating_mul(hits));
-    charge(rules, &described, cost).map_err(|missing| {
+    let unusable = |missing: &Missing| {
         let is_garbled = || described.peer.is_none() && has(request, b"remote_address");
         match missing.is_client() || missing.is_server() && is_garbled() {
             true => BadRequest::of_client(missing.to_string()),
             false => BadRequest::new(missing.to_string()),
         }
-    })
+    };
+    let (rule, view) = (Priced { rules, price: Price::Times(hits) }, described.view());
+    if hits == 0 {
+        let mut owed = Charge::new();
+        rule.charge(&view, &mut owed).map_err(|missing| unusable(&missing))?;
+        return Ok(match owed.is_empty() {
+            true => Pending::Decided(Ok(None)),
+            false => service.peek(&owed, deadline),
+        });
+    }
+    match service.admit(&rule, &view, deadline) {
+        Admission::Refuse(Refusal::Incomplete(missing) | Refusal::Misconfigured(missing)) => {
+            Err(unusable(&missing))
+        }
+        // Envoy does not say when the request ends, so what it holds is given back at once.
+        admission => Ok(Pending::of(admission)),
+    }
 }
 
 fn has(request: &Request<'_>, name: &[u8]) -> bool {
     let mut entries = request.descriptors.iter().flat_map(|descriptor| &descriptor.entries);
     entries.any(|(key, _)| key.eq_ignore_ascii_case(name))
-}
-
-async fn decide(
-    service: &Service,
-    owed: &Charge,
-    hits: u64,
-    deadline: Duration,
-) -> Result<Decision, Undecided> {
-    if owed.is_empty() {
-        return Ok(Outcome::free().decision(owed));
-    }
-    match hits {
-        0 => service.peek(owed, deadline).await,
-        _ => {
-            let decision = service.take(owed, deadline).await?;
-            // Envoy does not say when the request ends.
-            release(service.store(), owed, &decision);
-            Ok(decision)
-        }
-    }
 }
 
 /// The most hits of any descriptor: they are one request.
@@ -127,7 +131,7 @@ fn described(request: &Request<'_>) -> DescribedRequest {
 }
 
 /// The status of the tightest limit, for every descriptor.
-fn told(request: &Request<'_>, decision: Decision, hits: u64) -> Answer {
+fn answered(request: &Request<'_>, decision: Decision, hits: u64) -> Answer {
     let is_spent = hits == 0 && decision.remaining() == Some(0);
     let is_over = !decision.is_admitted() || is_spent;
     let limits = decision.statuses().filter(|status| !status.limit.is_shadow());

@@ -15,7 +15,7 @@ const LOOKS: u32 = 8;
 
 /// The state of one connection.
 #[derive(Debug, Default)]
-pub struct Activity {
+pub(crate) struct Activity {
     /// Heads of which the first byte has come.
     begun: AtomicU64,
     /// Requests whose head has come.
@@ -28,29 +28,29 @@ pub struct Activity {
 
 impl Activity {
     /// A connection that is new: its first head is awaited from now on.
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { begun: AtomicU64::new(1), ..Self::default() })
     }
 
     /// Notes that a request has come. It is in flight until the returned value is dropped.
-    pub fn begin(self: &Arc<Self>) -> InFlight {
+    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.heads.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
     }
 
     /// Whether the client speaks HTTP/2: all of its preface has come.
-    pub fn is_http_2(&self) -> bool {
+    pub(crate) fn is_http_2(&self) -> bool {
         self.is_http_2.load(Ordering::Relaxed)
     }
 
     /// Notes that the connection now speaks another protocol, so no head is awaited any more.
-    pub fn upgrade(&self) {
+    pub(crate) fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
     }
 
     /// Ready once the connection has been idle for `time`, or an eighth of it later.
-    pub async fn idle(&self, time: Duration) {
+    pub(crate) async fn idle(&self, time: Duration) {
         let mut idle: Option<(u64, Instant)> = None;
         loop {
             let (heads, now) = (self.heads.load(Ordering::Relaxed), Instant::now());
@@ -97,7 +97,7 @@ impl Activity {
 /// A request in flight: see [`Activity::begin`].
 #[derive(Debug)]
 #[must_use = "the request is in flight until this is dropped"]
-pub struct InFlight(Arc<Activity>);
+pub(crate) struct InFlight(Arc<Activity>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -117,7 +117,7 @@ pin_project! {
 
 impl<B> Tracked<B> {
     /// The body of the response to this request.
-    pub fn new(body: B, in_flight: Option<InFlight>) -> Self {
+    pub(crate) fn new(body: B, in_flight: Option<InFlight>) -> Self {
         Self { body, in_flight }
     }
 }

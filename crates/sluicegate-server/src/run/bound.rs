@@ -1,5 +1,6 @@
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -7,11 +8,10 @@ use tokio::task::JoinSet;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::connection::{Certificate, Connections};
+use super::connection::Connections;
 use super::error::ServerError;
 use super::listener::Listener;
 use super::tls::Renewed;
-use super::tls::Tls;
 use crate::admin::metrics::Metrics;
 use crate::policies::Watching;
 use crate::rooms;
@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) health: HealthReporter,
     pub(super) listeners: Vec<Listener<Connections>>,
     pub(super) addresses: Addresses,
-    pub(super) tls: Option<(Tls, Certificate)>,
+    pub(super) tls: Option<Renewed>,
     pub(super) metrics: Option<Metrics>,
     pub(super) delay: Duration,
     pub(super) drain: Duration,
@@ -62,8 +62,9 @@ impl Bound {
 
     /// Reads policies and certificates again while the server runs.
     pub fn reload(&self) -> Reload {
-        let tls = self.0.tls.as_ref().map(|(tls, in_force)| Renewed::new(tls, in_force));
-        Reload { service: self.0.service.clone(), tls }
+        let service = self.0.service.clone();
+        Reload::new(self.0.tls.clone())
+            .and(move || service.policies().reload().map_err(|error| error.to_string()))
     }
 
     /// Serves until `stop` is ready, and then until every request that has come is answered.
@@ -79,7 +80,7 @@ impl Bound {
         }
         let upkeep = metrics.map(|metrics| tokio::spawn(keep_up(metrics, service.clone())));
         stop.await;
-        service.stop();
+        service.health().stop();
         for name in rooms::names(&service).into_iter().chain([""]) {
             health.set_service_status(name, ServingStatus::NotServing).await;
         }
@@ -115,21 +116,35 @@ impl fmt::Debug for Bound {
 /// Reads policies and certificates again: see [`Bound::reload`].
 #[derive(Clone)]
 pub struct Reload {
-    service: Service,
+    files: Vec<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
     tls: Option<Renewed>,
 }
 
 impl Reload {
-    /// Puts what has changed in force. What is not valid stays as it was.
+    pub(crate) fn new(tls: Option<Renewed>) -> Self {
+        Self { files: Vec::new(), tls }
+    }
+
+    /// Reads these files too.
+    pub(crate) fn and(
+        mut self,
+        read: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.files.push(Arc::new(read));
+        self
+    }
+
+    /// Puts what has changed in force. What is not valid stays as it was. Certificates are for new connections; open
+    /// connections go on with the old ones.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the files.
     pub fn now(&self) -> Result<(), ServerError> {
-        let policies = self.service.policies().reload().map_err(|error| error.to_string());
-        let certificate = self.tls.as_ref().map(Renewed::reload).transpose();
-        let certificate = certificate.map(drop).map_err(|error| error.to_string());
-        let wrong: Vec<_> = [policies, certificate].into_iter().filter_map(Result::err).collect();
+        let files = self.files.iter().map(|read| read());
+        let certificate =
+            self.tls.iter().map(|tls| tls.reload().map_err(|error| error.to_string()));
+        let wrong: Vec<_> = files.chain(certificate).filter_map(Result::err).collect();
         if wrong.is_empty() { Ok(()) } else { Err(ServerError::new(wrong.join("\n"))) }
     }
 

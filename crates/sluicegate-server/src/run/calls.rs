@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,19 +19,20 @@ use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
 
 use super::upload::close;
-use crate::{rooms, service};
+use crate::health::Health;
+use crate::rooms;
 
 /// The routes for one connection: each request has the peer in its extensions.
 #[derive(Clone)]
 pub(super) struct Calls {
     router: Router,
-    service: service::Service,
+    health: Arc<Health>,
     peer: SocketAddr,
 }
 
 impl Calls {
-    pub(super) fn new(router: Router, service: service::Service, peer: SocketAddr) -> Self {
-        Self { router, service, peer }
+    pub(super) fn new(router: Router, health: Arc<Health>, peer: SocketAddr) -> Self {
+        Self { router, health, peer }
     }
 
     /// Who calls.
@@ -40,7 +42,7 @@ impl Calls {
 
     /// Whether the answer to a call in HTTP/1 is the last one on its connection.
     pub(super) fn is_last(&self) -> bool {
-        self.service.is_stopping()
+        self.health.is_stopping()
     }
 }
 

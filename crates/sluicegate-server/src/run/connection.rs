@@ -13,7 +13,9 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::activity::Activity;
 use super::calls::Calls;
@@ -22,10 +24,10 @@ use super::listener::ServeConnection;
 use super::routed::Counted;
 use super::routed::{Routed, Shortcut};
 use super::timed::Timed;
-use crate::service::Service;
+use crate::health::Health;
 
 /// The certificate in force, which a reload replaces.
-pub type Certificate = Arc<ArcSwap<TlsAcceptor>>;
+pub(crate) type Certificate = Arc<ArcSwap<TlsAcceptor>>;
 
 /// How long a client may take for its handshake, and for the head of a request.
 const SLOWEST: Duration = Duration::from_secs(10);
@@ -76,8 +78,8 @@ const PONG: Duration = Duration::from_secs(20);
 
 /// What connections of one port have in common.
 #[derive(Clone)]
-pub(super) struct Connections {
-    service: Service,
+pub(crate) struct Connections {
+    health: Arc<Health>,
     router: Router,
     shortcut: Option<Shortcut>,
     certificate: Option<Certificate>,
@@ -86,8 +88,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(service: Service, router: Router, certificate: Option<Certificate>) -> Self {
-        Self { service, router, shortcut: None, certificate, builder: builder(), idle: IDLE }
+    pub(crate) fn new(
+        health: &Arc<Health>,
+        router: Router,
+        certificate: Option<Certificate>,
+    ) -> Self {
+        let health = Arc::clone(health);
+        Self { health, router, shortcut: None, certificate, builder: builder(), idle: IDLE }
     }
 
     /// How long a connection in HTTP/1 stays open without a request.
@@ -106,10 +113,10 @@ impl Connections {
     {
         let activity = Activity::new();
         let stream = Timed::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING);
-        let calls = Calls::new(self.router, self.service.clone(), peer);
-        let service = self.service.clone();
+        let health = Arc::clone(&self.health);
+        let calls = Calls::new(self.router, Arc::clone(&health), peer);
         let routed = Routed::new(calls, self.shortcut, Arc::clone(&activity));
-        let routed = Counted::new(routed, service.clone());
+        let routed = Counted::new(routed, Arc::clone(&health));
         let connection = self.builder.serve_connection(TokioIo::new(stream), routed);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
@@ -122,7 +129,7 @@ impl Connections {
         };
         if let Err(error) = ended {
             if is_unreadable(&*error) {
-                service.failed("connection", "unreadable", &error);
+                health.failed("connection", "unreadable", &error);
             }
             tracing::debug!(%peer, %error, "connection ended");
         }
@@ -144,13 +151,26 @@ impl ServeConnection for Connections {
         let Some(certificate) = &self.certificate else {
             return self.speak(stream, peer, stopping).await;
         };
-        let acceptor = TlsAcceptor::clone(&certificate.load());
-        match tokio::time::timeout(SLOWEST, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => self.speak(stream, peer, stopping).await,
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
-            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        if let Some(stream) = shake_hands(certificate, stream, peer, SLOWEST).await {
+            self.speak(stream, peer, stopping).await;
         }
     }
+}
+
+/// The TLS stream of a client, if its handshake succeeds in `time`.
+pub(crate) async fn shake_hands(
+    certificate: &Certificate,
+    stream: TcpStream,
+    peer: SocketAddr,
+    time: Duration,
+) -> Option<TlsStream<TcpStream>> {
+    let acceptor = TlsAcceptor::clone(&certificate.load());
+    match timeout(time, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+        Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+    }
+    None
 }
 
 /// Whether the client has sent something that is no request.

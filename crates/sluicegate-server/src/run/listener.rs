@@ -15,7 +15,7 @@ use super::error::ServerError;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a port does with a connection.
-pub trait ServeConnection: Clone + Send + 'static {
+pub(crate) trait ServeConnection: Clone + Send + 'static {
     /// How long a client may say nothing once it is connected.
     fn silence(&self) -> Duration;
 
@@ -33,7 +33,7 @@ pub trait ServeConnection: Clone + Send + 'static {
 
 /// One port, which is open.
 #[derive(Debug)]
-pub struct Listener<C> {
+pub(crate) struct Listener<C> {
     listener: TcpListener,
     address: SocketAddr,
     connections: C,
@@ -46,7 +46,7 @@ impl<C: ServeConnection> Listener<C> {
     /// # Errors
     ///
     /// If the port cannot be opened.
-    pub async fn bind(
+    pub(crate) async fn bind(
         name: &str,
         address: SocketAddr,
         connections: C,
@@ -59,12 +59,12 @@ impl<C: ServeConnection> Listener<C> {
     }
 
     /// Where the port is open. A port 0 has become a free one.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Serves until `stopping` is true, and then until every request is answered, for at most `drain`.
-    pub async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
+    pub(crate) async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
         let places = Arc::new(Semaphore::new(self.most.min(Semaphore::MAX_PERMITS)));
         let mut tasks = JoinSet::new();
         loop {

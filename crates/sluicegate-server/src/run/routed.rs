@@ -18,10 +18,10 @@ use super::calls::Calls;
 use super::upload::{Upload, close};
 use crate::api::plain::Plain;
 use crate::auth::Forward;
-use crate::failed::Why;
+use crate::grpc;
 use crate::grpc::Reply;
+use crate::health::{Health, Why};
 use crate::rls::Rls;
-use crate::{grpc, service};
 
 /// What does not go through the routes of a port.
 #[derive(Clone)]
@@ -154,16 +154,18 @@ impl HttpBody for Answered {
 
 // Notes the answers to calls that fail before a decision, whoever gives them.
 
+/// One reference of each connection, so that threads do not count the same references for each call.
+type OwnHealth = Arc<Arc<Health>>;
+
 /// Answers the calls of one connection, and notes those that fail.
 pub(super) struct Counted {
     routed: Routed,
-    /// Of this connection alone, so that no other thread counts its clones.
-    service: Arc<service::Service>,
+    health: OwnHealth,
 }
 
 impl Counted {
-    pub(super) fn new(routed: Routed, service: service::Service) -> Self {
-        Self { routed, service: Arc::new(service) }
+    pub(super) fn new(routed: Routed, health: Arc<Health>) -> Self {
+        Self { routed, health: Arc::new(health) }
     }
 }
 
@@ -175,15 +177,15 @@ impl Service<Request<Incoming>> for Counted {
     fn call(&self, request: Request<Incoming>) -> Counting {
         // Its refusals have any status.
         let is_question = request.uri().path().starts_with("/check");
-        let service = Arc::clone(&self.service);
-        Counting { answering: self.routed.call(request), service, is_question }
+        let health = Arc::clone(&self.health);
+        Counting { answering: self.routed.call(request), health, is_question }
     }
 }
 
 /// An answer that is to be noted.
 pub(super) struct Counting {
     answering: Answering,
-    service: Arc<service::Service>,
+    health: OwnHealth,
     is_question: bool,
 }
 
@@ -192,14 +194,14 @@ impl Future for Counting {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.answering.as_mut().poll(cx))?;
-        note(&self.service, &answer, self.is_question);
+        note(&self.health, &answer, self.is_question);
         Poll::Ready(Ok(answer))
     }
 }
 
-fn note<B>(service: &service::Service, answer: &Response<B>, is_question: bool) {
+fn note<B>(health: &Health, answer: &Response<B>, is_question: bool) {
     if let Some(Why(why)) = answer.extensions().get() {
-        return service.failed("http", answer.status().as_str(), why);
+        return health.failed("http", answer.status().as_str(), why);
     }
     let status = answer.status();
     if let Some(code) = answer.headers().get("grpc-status") {
@@ -207,10 +209,10 @@ fn note<B>(service: &service::Service, answer: &Response<B>, is_question: bool) 
         // A store that cannot decide is counted as that.
         if !matches!(code, Code::Ok | Code::Unavailable) {
             let why = answer.headers().get("grpc-message").map(|why| why.as_bytes());
-            service.failed("grpc", words(code), &why.unwrap_or_default().escape_ascii());
+            health.failed("grpc", words(code), &why.unwrap_or_default().escape_ascii());
         }
     } else if !is_question && is_failure(status) {
-        service.failed("http", status.as_str(), &status.canonical_reason().unwrap_or_default());
+        health.failed("http", status.as_str(), &status.canonical_reason().unwrap_or_default());
     }
 }
 

@@ -1,18 +1,16 @@
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use axum::Router;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::bound::{Addresses, Bound, Parts};
-use super::connection::{Certificate, Connections, IDLE};
+use super::connection::{Connections, IDLE};
 use super::error::ServerError;
 use super::listener::Listener;
 use super::routed::Shortcut;
-use super::tls::Tls;
+use super::tls::{Renewed, Tls};
 use crate::admin::metrics::Metrics;
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;
@@ -154,9 +152,8 @@ impl Server {
         } else if counts_tokens {
             tracing::warn!("{UNSEEN}");
         }
-        let certificate = self.tls.as_ref().map(Tls::acceptor).transpose()?;
-        let certificate: Option<Certificate> =
-            certificate.map(|acceptor| Arc::new(ArcSwap::from_pointee(acceptor)));
+        let tls = self.tls.as_ref().map(Renewed::read).transpose()?;
+        let certificate = tls.as_ref().map(Renewed::in_force);
         let (health, grpc) = grpc(&self.service)?;
         let admin = guarded(rooms::admin(&self.service, self.metrics.as_ref()), self.token);
         let (http, plain) = rooms::http(&self.service);
@@ -170,7 +167,7 @@ impl Server {
         for (name, address, routes, certificate) in ports {
             let Some(address) = address else { continue };
             let mut connections =
-                Connections::new(self.service.clone(), routes, certificate.cloned())
+                Connections::new(self.service.health(), routes, certificate.cloned())
                     .idle_timeout(self.idle);
             if name == "gRPC" {
                 let unary = Shortcut::Unary(Rls::new(&self.service));
@@ -192,7 +189,7 @@ impl Server {
             health,
             listeners,
             addresses,
-            tls: self.tls.zip(certificate),
+            tls,
             metrics: self.metrics,
             delay: self.delay,
             drain: self.drain,
@@ -209,7 +206,7 @@ const UNSEEN: &str = "a rule counts tokens, which only clients of `POST /v1/take
 /// # Errors
 ///
 /// If it is open to others.
-pub fn check_admin(address: SocketAddr, token: Option<&Token>) -> Result<(), ServerError> {
+pub(crate) fn check_admin(address: SocketAddr, token: Option<&Token>) -> Result<(), ServerError> {
     if address.ip().is_loopback() || token.is_some() {
         return Ok(());
     }

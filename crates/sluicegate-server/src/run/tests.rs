@@ -1,16 +1,17 @@
 //! How long connections are waited for. Streams are in memory, so that the clock only moves when nobody has anything to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use sluicegate_core::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::Connections;
-use crate::policies::Policies;
-use crate::service::Service;
+use crate::health::Health;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
@@ -22,13 +23,13 @@ struct Client {
 
 impl Client {
     fn connect() -> Self {
-        let service = Service::builder(Policies::new()).build().expect("a service");
+        let health = Arc::new(Health::new(Clock::default()));
         let slowly = get(async || {
             sleep(Duration::from_secs(300)).await;
             "late"
         });
         let routes = Router::new().route("/", get(async || "ok")).route("/slowly", slowly);
-        let connections = Connections::new(service, routes, None);
+        let connections = Connections::new(&health, routes, None);
         let (stream, server) = duplex(64 * 1024);
         let (running, stopping) = watch::channel(false);
         tokio::spawn(connections.speak(server, "192.0.2.1:1".parse().expect("one"), stopping));

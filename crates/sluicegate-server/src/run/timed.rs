@@ -20,7 +20,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A stream that fails with [`TimedOut`](io::ErrorKind::TimedOut) once a head takes too long, or once the client has read
 /// nothing for too long of what is written.
 #[derive(Debug)]
-pub struct Timed<S> {
+pub(crate) struct Timed<S> {
     stream: S,
     activity: Arc<Activity>,
     head_time: Duration,
@@ -36,7 +36,7 @@ pub struct Timed<S> {
 impl<S> Timed<S> {
     /// A stream that is new. A head may take `head_time` from its first byte, and the first one from now on. The client
     /// may read nothing for `write_time`.
-    pub fn new(
+    pub(crate) fn new(
         stream: S,
         activity: Arc<Activity>,
         head_time: Duration,

@@ -3,6 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use sluicegate_config::texts::{Follower, Found, Texts};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -78,7 +79,7 @@ impl Tls {
 /// # Errors
 ///
 /// What is wrong with the file.
-pub fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError> {
+pub(crate) fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError> {
     let mut roots = RootCertStore::empty();
     for authority in certificates(path)? {
         let added = roots.add(authority);
@@ -92,7 +93,7 @@ pub fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError> {
 /// # Errors
 ///
 /// What is wrong with the files.
-pub fn read_identity(
+pub(crate) fn read_identity(
     certificate: &Path,
     key: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ServerError> {
@@ -148,7 +149,7 @@ fn not_pem(path: &Path, what: &str, error: pem::Error) -> ServerError {
 
 /// The files of a certificate, and the one in force.
 #[derive(Clone)]
-pub(super) struct Renewed(Arc<Inner>);
+pub(crate) struct Renewed(Arc<Inner>);
 
 struct Inner {
     tls: Tls,
@@ -159,16 +160,22 @@ struct Inner {
 }
 
 impl Renewed {
-    /// `in_force` was read from these files, and nothing is known of what they have been since.
-    pub(super) fn new(tls: &Tls, in_force: &Certificate) -> Self {
+    /// Reads the certificate for the first time.
+    pub(crate) fn read(tls: &Tls) -> Result<Self, ServerError> {
+        let in_force = Arc::new(ArcSwap::from_pointee(tls.acceptor()?));
         let mut texts = Texts::new(&[]);
         tls.files().for_each(|file| texts.add(file));
-        let (tls, in_force, last) = (tls.clone(), in_force.clone(), Mutex::default());
-        Self(Arc::new(Inner { tls, in_force, texts, last }))
+        // Nothing is known of what the files have been since.
+        Ok(Self(Arc::new(Inner { tls: tls.clone(), in_force, texts, last: Mutex::default() })))
+    }
+
+    /// The certificate for new connections.
+    pub(crate) fn in_force(&self) -> Certificate {
+        Arc::clone(&self.0.in_force)
     }
 
     /// Reads the files again. What is not valid leaves the certificate as it is.
-    pub(super) fn reload(&self) -> Result<(), ServerError> {
+    pub(crate) fn reload(&self) -> Result<(), ServerError> {
         let found = self.0.texts.read();
         self.0.put_in_force(self.0.last(), found)
     }

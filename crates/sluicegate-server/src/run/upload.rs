@@ -24,7 +24,7 @@ const LOOKS: usize = 8;
 
 /// The body of a request, and the [`Rest`] of it.
 #[derive(Debug)]
-pub struct Upload {
+pub(crate) struct Upload {
     /// `None` only while this is dropped.
     body: Option<Incoming>,
     state: Option<Arc<Mutex<State>>>,
@@ -32,7 +32,7 @@ pub struct Upload {
 
 /// Says whether the connection of a request can go on after its answer.
 #[derive(Debug)]
-pub struct Rest {
+pub(crate) struct Rest {
     state: Option<Arc<Mutex<State>>>,
     /// The client sends its body only once it is told to.
     expects_continue: bool,
@@ -50,7 +50,7 @@ enum State {
 
 impl Upload {
     /// The request with this as its body. Only bodies of HTTP/1 are watched. HTTP/2 ends a stream instead of the connection.
-    pub fn watch(request: Request<Incoming>) -> (Request<Self>, Rest) {
+    pub(crate) fn watch(request: Request<Incoming>) -> (Request<Self>, Rest) {
         let is_watched = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
         let state = is_watched.then(|| Arc::new(Mutex::new(State::Unread)));
         let expects_continue = request.headers().contains_key(header::EXPECT);
@@ -120,7 +120,7 @@ impl Drop for Upload {
 impl Rest {
     /// Writes `Connection: close` into the head of an answer if the connection ends after it, because the body is not read
     /// to its end. A short body that has come is read first.
-    pub async fn settle(self, answer: &mut HeaderMap) {
+    pub(crate) async fn settle(self, answer: &mut HeaderMap) {
         if !self.read().await {
             close(answer);
         }
@@ -139,7 +139,7 @@ impl Rest {
 }
 
 /// Says that an answer in HTTP/1 is the last one on its connection.
-pub fn close(answer: &mut HeaderMap) {
+pub(crate) fn close(answer: &mut HeaderMap) {
     answer.insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
 

@@ -212,6 +212,7 @@ pub enum Treatment {
 pub struct Gate {
     rejection: Rejection,
     waiting: Arc<AtomicUsize>,
+    tells_waits: bool,
 }
 
 /// A permit to wait in the queue. Dropping it makes room for another request.
@@ -223,13 +224,25 @@ pub struct QueuePermit {
 impl Gate {
     /// A gate that treats refused requests by `rejection`.
     pub fn new(rejection: Rejection) -> Self {
-        Self { rejection, waiting: Arc::default() }
+        Self { rejection, ..Self::default() }
     }
 
     /// The same bound on waiting requests, with another way to treat refused requests.
     #[must_use]
     pub fn with(&self, rejection: Rejection) -> Self {
-        Self { rejection, waiting: Arc::clone(&self.waiting) }
+        Self { rejection, ..self.clone() }
+    }
+
+    /// Lets nobody wait: a request that may go ahead later is admitted now, and its decision says how long to wait. For
+    /// servers whose clients do the waiting.
+    #[must_use]
+    pub fn without_waiting(self) -> Self {
+        Self { tells_waits: true, ..self }
+    }
+
+    /// Whether the wait of a request is told, and not waited here.
+    pub(crate) fn tells_waits(&self) -> bool {
+        self.tells_waits
     }
 
     /// Takes a permit to wait in the queue, if there is a queue and room in it, and says how long the request may
@@ -271,7 +284,7 @@ impl Gate {
     /// How long an admitted request waits that may go in after `wait`.
     #[inline]
     pub fn admit(&self, wait: Duration) -> Option<Duration> {
-        if wait.is_zero() {
+        if wait.is_zero() || self.tells_waits {
             return None;
         }
         // A queue in front of a shadow was asked for explicitly. A leaky bucket's own queue is on trial as well.

@@ -4,18 +4,18 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use sluicegate_core::adapter::{Charge, fields};
+use sluicegate_core::adapter::{Charge, Refusal, fields};
 use sluicegate_core::limit::{Decision, LimitStatus};
-use sluicegate_core::store::{OnStoreError, Store};
+use sluicegate_core::rule::Rule;
 use utoipa::ToSchema;
 
 use super::asked::Asked;
 use super::tickets::Tickets;
-use crate::charge::charge;
-use crate::reserved::Reserved;
+use crate::admission::{Admission, Paid, admitted};
+use crate::request::DescribedRequest;
+use crate::rules::{Price, Priced};
 use crate::service::Service;
 use crate::status::Ended;
-use crate::undecided::Undecided;
 
 /// What the calls share.
 #[derive(Clone)]
@@ -31,43 +31,49 @@ impl Context {
     }
 
     pub(super) async fn take(&self, asked: Asked) -> Outcome {
-        let reserve = asked.reserve;
-        let owed = match self.owed(asked) {
-            Ok(owed) => owed,
+        let (reserve, begun) = (asked.reserve, self.service.board().latency().begin());
+        let admission = match self.admission(asked) {
+            Ok(admission) => admission,
             Err(outcome) => return *outcome,
         };
-        if reserve && !self.tickets.has_room() {
-            return Outcome::failed(503, "there are too many open tickets");
-        }
-        let begun = self.service.board().latency().begin();
-        let taken = self.service.take(&owed, self.service.deadline()).await;
-        let ended = match &taken {
-            Ok(decision) if decision.is_admitted() => Ended::Served,
-            Ok(_) => Ended::Refused,
-            Err(_) => Ended::Failed,
+        let (outcome, ended) = match admitted(admission).await {
+            Ok(paid) => (self.admitted(paid, reserve), Ended::Served),
+            Err(refusal) => match refusal.decision() {
+                Some(decision) => (Outcome::new(decision), Ended::Refused),
+                None => (Outcome::undecided(&refusal), Ended::Failed),
+            },
         };
         self.service.board().latency().end(begun, ended);
-        match taken {
-            Err(undecided) => self.undecided(&undecided),
-            Ok(decision) => self.taken(owed, decision, reserve),
+        outcome
+    }
+
+    /// What core's admission says about a request, or why it is not asked.
+    fn admission(&self, asked: Asked) -> Result<Admission, Box<Outcome>> {
+        let reserve = asked.reserve;
+        let (rule, described) = self.described(asked)?;
+        if reserve && !self.tickets.has_room() {
+            return Err(Outcome::failed(503, FULL).into());
+        }
+        let admission = self.service.admit(&rule, &described.view(), self.service.deadline());
+        match admission {
+            // It is not the store's fault.
+            Admission::Refuse(Refusal::Incomplete(missing) | Refusal::Misconfigured(missing)) => {
+                Err(Outcome::failed(400, missing.to_string()).into())
+            }
+            admission => Ok(admission),
         }
     }
 
-    fn taken(&self, owed: Charge, decision: Decision, reserve: bool) -> Outcome {
-        let mut outcome = Outcome::new(&decision);
-        if !decision.is_admitted() {
-            return outcome;
+    fn admitted(&self, paid: Paid, reserve: bool) -> Outcome {
+        let mut outcome = Outcome::new(&paid.decision());
+        // Otherwise it gives back what it holds, and keeps the rest.
+        if reserve {
+            outcome.decided.ticket = self.tickets.keep(paid);
+            if outcome.decided.ticket.is_none() {
+                return Outcome::failed(503, FULL);
+            }
         }
-        let reserved = Reserved::new(self.service.store(), owed, decision);
-        if !reserve {
-            reserved.keep();
-            return outcome;
-        }
-        outcome.decided.ticket = self.tickets.keep(reserved);
-        match outcome.decided.ticket {
-            None => Outcome::failed(503, "there are too many open tickets"),
-            Some(_) => outcome,
-        }
+        outcome
     }
 
     pub(super) async fn peek(&self, asked: Asked) -> Outcome {
@@ -75,39 +81,43 @@ impl Context {
             Ok(owed) => owed,
             Err(outcome) => return *outcome,
         };
-        match self.service.peek(&owed, self.service.deadline()).await {
-            Ok(decision) => Outcome::new(&decision),
-            Err(undecided) => self.undecided(&undecided),
+        match self.service.peek(&owed, self.service.deadline()).decided().await {
+            Ok(decision) => Outcome::new(&decision.unwrap_or_else(free)),
+            Err(error) => Outcome::failed(503, error.to_string()),
         }
     }
 
     pub(super) async fn reset(&self, asked: Asked) -> Result<(), Box<Outcome>> {
         let owed = self.owed(asked)?;
-        let reset = self.service.store().reset(&owed);
-        let reset = self.service.in_time(reset, self.service.deadline()).await;
-        reset.map(|_| ()).map_err(|error| Outcome::failed(503, error.to_string()).into())
+        let reset = self.service.reset(&owed).await;
+        reset.map_err(|error| Outcome::failed(503, error.to_string()).into())
     }
 
     /// What a request owes, or why that is not known.
     fn owed(&self, asked: Asked) -> Result<Charge, Box<Outcome>> {
-        let rules = self.service.rules();
-        let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
-        let cost = asked.cost;
-        let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
-        charge(rules, &described, cost.map(|cost| move |_| cost))
-            .map_err(|missing| Outcome::failed(400, missing.to_string()).into())
-    }
-
-    /// A store that fails is not a limit that refuses.
-    fn undecided(&self, undecided: &Undecided) -> Outcome {
-        match self.service.on_store_error() {
-            OnStoreError::Admit => {
-                let free = sluicegate_core::adapter::Outcome::free();
-                Outcome::new(&free.decision(&Charge::new()))
-            }
-            _ => Outcome::failed(503, undecided.to_string()),
+        let (rule, described) = self.described(asked)?;
+        let mut charge = Charge::new();
+        match rule.charge(&described.view(), &mut charge) {
+            Ok(()) => Ok(charge),
+            Err(missing) => Err(Outcome::failed(400, missing.to_string()).into()),
         }
     }
+
+    /// The rules that decide about a request, and what they see of it.
+    fn described(&self, asked: Asked) -> Result<(Priced<'_>, DescribedRequest), Box<Outcome>> {
+        let rules = self.service.rules();
+        let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
+        let price = asked.cost.map_or(Price::Times(1), Price::Exactly);
+        let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
+        Ok((Priced { rules, price }, described))
+    }
+}
+
+const FULL: &str = "there are too many open tickets";
+
+/// The decision about a request that is charged nothing.
+fn free() -> Decision {
+    sluicegate_core::adapter::Outcome::free().decision(&Charge::new())
 }
 
 /// A decision, and the header fields that belong to it.
@@ -125,6 +135,14 @@ impl Outcome {
         ];
         all.extend(decided.retry_after.map(|after| (fields::RETRY_AFTER, after.to_string())));
         Self { decided, fields: all }
+    }
+
+    /// A store that fails is not a limit that refuses.
+    fn undecided(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Unavailable(error) => Self::failed(503, error.to_string()),
+            _ => Self::failed(503, "the request is not decided"),
+        }
     }
 
     pub(super) fn failed(status: u16, error: impl Into<String>) -> Self {

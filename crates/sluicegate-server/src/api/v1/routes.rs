@@ -7,11 +7,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::de::DeserializeOwned;
+use sluicegate_core::cost::llm::Usage;
 use utoipa::OpenApi;
 
 use super::asked::{Asked, Batch, MOST_IN_BATCH, Settlement};
 use super::decide::{Context, Outcome, no_store};
 use super::decide::{Decided, Done};
+use super::tickets::Used;
 use crate::api::read::Object;
 use crate::service::Service;
 
@@ -120,8 +122,8 @@ async fn settle(
     let ticket = context.tickets.take(&settlement.ticket);
     let done = ticket.is_some();
     match (ticket, settlement.spent, settlement.tokens) {
-        (Some(ticket), Some(spent), _) => ticket.settle(spent),
-        (Some(ticket), None, Some(used)) => ticket.settle_tokens(used.into()),
+        (Some(ticket), Some(spent), _) => ticket.settle(&Used::Spent(spent)),
+        (Some(ticket), None, Some(used)) => ticket.settle(&Used::from(Usage::from(used))),
         _ => {}
     }
     let status = if done { StatusCode::OK } else { StatusCode::NOT_FOUND };

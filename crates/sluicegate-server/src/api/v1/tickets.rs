@@ -1,11 +1,13 @@
-//! Reserved requests that are not settled yet: a bounded number, for a bounded time.
+//! Paid requests that are not settled yet: a bounded number, for a bounded time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sluicegate_core::adapter::Reply;
 use sluicegate_core::clock::Clock;
+use sluicegate_core::cost::llm::{TokenUsage, Usage};
 
-use crate::reserved::Reserved;
+use crate::admission::Paid;
 
 /// The most open tickets. Each takes about a kilobyte.
 pub(super) const MOST: usize = 100_000;
@@ -22,7 +24,7 @@ pub(super) struct Tickets {
 
 #[derive(Default)]
 struct Open {
-    tickets: HashMap<u128, Reserved>,
+    tickets: HashMap<u128, Paid>,
     /// When each ticket closes, in order. Those that were settled are still there, but never the larger part.
     closing: VecDeque<(u64, u128)>,
 }
@@ -43,13 +45,13 @@ impl Tickets {
 
     /// Keeps a ticket. Returns its name, which nobody can guess; `None` if there is no room, and the charge is given
     /// back.
-    pub(super) fn keep(&self, ticket: Reserved) -> Option<String> {
+    pub(super) fn keep(&self, ticket: Paid) -> Option<String> {
         let name = getrandom::u64().ok().zip(getrandom::u64().ok());
         let now = self.clock.now();
         let mut open = self.locked().closed_by(now);
         let (Some((high, low)), true) = (name, open.tickets.len() < MOST) else {
             drop(open);
-            ticket.settle(0);
+            ticket.give_back();
             return None;
         };
         let name = u128::from(high) << 64 | u128::from(low);
@@ -59,7 +61,7 @@ impl Tickets {
     }
 
     /// The ticket with this name, once.
-    pub(super) fn take(&self, name: &str) -> Option<Reserved> {
+    pub(super) fn take(&self, name: &str) -> Option<Paid> {
         let name = (name.len() == 32).then(|| u128::from_str_radix(name, 16).ok())??;
         let now = self.clock.now();
         let mut open = self.locked().closed_by(now);
@@ -90,11 +92,58 @@ impl<'a> Locked<'a> {
     fn closed_by(mut self, now: u64) -> MutexGuard<'a, Open> {
         while let Some((_, name)) = self.0.closing.front().copied().filter(|(at, _)| *at <= now) {
             self.0.closing.pop_front();
-            if let Some(reserved) = self.0.tickets.remove(&name) {
-                reserved.keep();
+            if let Some(paid) = self.0.tickets.remove(&name) {
+                paid.keep();
             }
         }
         self.0
+    }
+}
+
+/// A response of which only what it cost is known.
+pub(super) enum Used {
+    Spent(u64),
+    Tokens(TokenUsage),
+}
+
+impl Reply for Used {
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn header(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn cost(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_refusal(&self) -> bool {
+        false
+    }
+
+    fn spent(&self) -> Option<u64> {
+        match self {
+            Self::Spent(spent) => Some(*spent),
+            Self::Tokens(_) => None,
+        }
+    }
+
+    fn usage(&self) -> Option<TokenUsage> {
+        match self {
+            Self::Spent(_) => None,
+            Self::Tokens(usage) => Some(usage.clone()),
+        }
+    }
+}
+
+impl From<Usage> for Used {
+    fn from(used: Usage) -> Self {
+        let usage = TokenUsage::new();
+        usage.report(used);
+        usage.finish();
+        Self::Tokens(usage)
     }
 }
 
@@ -110,11 +159,7 @@ mod tests {
     #[test]
     fn tickets_that_were_settled_take_no_room() {
         let store = BoxStore::new(Memory::with_capacity(16));
-        let reserved = || {
-            let charge = Charge::new();
-            let decision = Outcome::free().decision(&charge);
-            Reserved::new(&store, charge, decision)
-        };
+        let reserved = || Some(Ticket::new(store.clone(), Charge::new(), Outcome::free()));
         let tickets = Tickets::new(&ManualClock::new().into());
         let open = tickets.keep(reserved()).expect("room");
         for _ in 0..MOST {

@@ -13,7 +13,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
 use sluicegate_core::rule::KnownLimits;
 
-use super::super::error::PoliciesError;
+use super::super::PoliciesError;
 
 /// The domains by their names.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
-//! Calls that fail before there is a decision. Nobody else sees them: a client that can make calls fail may get past its limits.
+//! What operators and load balancers are told of the ports: whether they are about to close, and the calls that fail before
+//! there is a decision. Nobody else sees those: a client that can make calls fail may get past its limits.
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use metrics::{counter, describe_counter};
@@ -17,35 +18,52 @@ const QUIET: u64 = 1_000_000;
 /// The most characters of a reason that are kept: it may repeat what a client has sent.
 const LONGEST: usize = 300;
 
-/// Counts them, and tells of them at most once a second.
+/// The health of the ports of a server or a proxy. Failed calls are counted, and logged at most once a second.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct Health {
     clock: Clock,
+    is_stopping: AtomicBool,
     total: AtomicU64,
-    /// When the log was last told, in microseconds, and 0 before that.
-    told: AtomicU64,
+    /// When a call was last logged, in microseconds, and 0 before that.
+    logged: AtomicU64,
     last: Mutex<String>,
 }
 
-impl Failed {
+impl Health {
     pub(crate) fn new(clock: Clock) -> Self {
         describe_counter!(
             FAILED,
             "Calls that failed before a decision, and requests that Envoy was told to refuse because of that."
         );
-        Self { clock, total: AtomicU64::new(0), told: AtomicU64::new(0), last: Mutex::default() }
+        Self {
+            clock,
+            is_stopping: AtomicBool::new(false),
+            total: AtomicU64::new(0),
+            logged: AtomicU64::new(0),
+            last: Mutex::default(),
+        }
     }
 
-    /// A call of a port or a service has failed with this code.
-    pub(crate) fn note(&self, service: &'static str, code: &str, why: &dyn Display) {
+    /// Whether the ports are about to close: load balancers should send requests elsewhere.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// Says that they are.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// A call of a port or a service has failed with this code before there was a decision.
+    pub(crate) fn failed(&self, service: &'static str, code: &str, why: &dyn Display) {
         counter!(FAILED, "service" => service, "code" => code.to_owned()).increment(1);
         let so_far = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = self.clock.now().max(1);
-        let told = self.told.load(Ordering::Relaxed);
-        if told != 0 && now.abs_diff(told) < QUIET {
+        let logged = self.logged.load(Ordering::Relaxed);
+        if logged != 0 && now.abs_diff(logged) < QUIET {
             return;
         }
-        let mine = self.told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed);
+        let mine = self.logged.compare_exchange(logged, now, Ordering::Relaxed, Ordering::Relaxed);
         if mine.is_err() {
             return;
         }
@@ -55,8 +73,8 @@ impl Failed {
             format!("{service}, {code}: {why}");
     }
 
-    /// For the dashboard.
-    pub(crate) fn status(&self) -> FailedCalls {
+    /// The calls that have failed so far, for the dashboard.
+    pub(crate) fn failed_calls(&self) -> FailedCalls {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = (!last.is_empty()).then_some(last);
         FailedCalls { total: self.total.load(Ordering::Relaxed), last }

@@ -1,0 +1,94 @@
+//! The rules of a service, and how requests are decided by them.
+
+use sluicegate_config::Live;
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{self, Charge};
+use sluicegate_core::key::{Missing, View};
+use sluicegate_core::rule::{KnownLimits, Rule};
+use sluicegate_core::store::BoxStore;
+
+/// How requests are decided, as core has it.
+pub(crate) type Enforcer = adapter::Enforcer<BoxStore>;
+
+/// The rules of a service: those of its file, each limit as a shadow in a service that refuses nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    live: Live,
+    shadow: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(live: &Live, shadow: bool) -> Self {
+        Self { live: live.clone(), shadow }
+    }
+
+    pub(crate) fn live(&self) -> &Live {
+        &self.live
+    }
+}
+
+impl<V: View> Rule<V> for Rules {
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        if !self.shadow {
+            return self.live.charge(view, charge);
+        }
+        let mut owed = Charge::new();
+        self.live.charge(view, &mut owed)?;
+        for debit in owed.debits() {
+            charge.add(as_shadow(debit.limit), debit.key, debit.cost)?;
+        }
+        Ok(())
+    }
+}
+
+impl KnownLimits for Rules {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.live.each_limit(&mut |limit| match self.shadow {
+            true => each(&as_shadow(*limit)),
+            false => each(limit),
+        });
+    }
+}
+
+fn as_shadow(limit: Limit) -> Limit {
+    limit.try_shadow().unwrap_or(limit)
+}
+
+/// Rules with another cost than theirs, if the client has one.
+pub(crate) struct Priced<'r> {
+    pub(crate) rules: &'r Rules,
+    pub(crate) price: Price,
+}
+
+/// What a request costs at each limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Price {
+    /// As much as the rules say, this many times.
+    Times(u64),
+    /// This, whatever the rules say.
+    Exactly(u64),
+}
+
+impl<V: View> Rule<V> for Priced<'_> {
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        if let Price::Times(1) = self.price {
+            return self.rules.charge(view, charge);
+        }
+        let mut owed = Charge::new();
+        self.rules.charge(view, &mut owed)?;
+        for debit in owed.debits() {
+            let cost = match self.price {
+                Price::Times(times) => debit.cost.saturating_mul(times),
+                Price::Exactly(cost) => cost,
+            };
+            charge.add(debit.limit, debit.key, cost)?;
+        }
+        Ok(())
+    }
+}
+
+impl KnownLimits for Priced<'_> {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.rules.each_limit(each);
+    }
+}
