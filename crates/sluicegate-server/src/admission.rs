@@ -34,17 +34,6 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// What becomes of an admission. What the request holds is given back with the decision.
-    pub(crate) fn of(admission: Admission) -> Self {
-        match admission {
-            adapter::Admission::Proceed(paid) => Self::Decided(decision(Ok(paid))),
-            adapter::Admission::Refuse(refusal) => Self::Decided(decision(Err(refusal))),
-            adapter::Admission::Pending(pending) => {
-                Self::Asked(Box::pin(async move { decision(pending.await) }))
-            }
-        }
-    }
-
     pub(crate) async fn decided(self) -> Decided {
         match self {
             Self::Decided(decided) => decided,
@@ -54,20 +43,41 @@ impl Pending {
 }
 
 impl Service {
-    /// Takes a request through core's admission, by what `rule` says about it. A client that knows better gives a
-    /// shorter `deadline` than that of the service.
-    pub(crate) fn admit<V: View>(
-        &self,
-        rule: &impl Rule<V>,
-        view: &V,
-        deadline: Duration,
-    ) -> Admission {
-        self.enforcer().admit(rule, view, || self.with_deadline(deadline))
+    /// Takes a request through core's admission, by what `rule` says about it.
+    pub(crate) fn admit<V: View>(&self, rule: &impl Rule<V>, view: &V) -> Admission {
+        self.enforcer().admit(rule, view, || Arc::clone(self.enforcer()))
     }
 
     /// Charges a request that is described by its charge. What it holds is given back at once: nobody says when it ends.
     pub(crate) fn take(&self, charge: Charge, deadline: Duration) -> Pending {
-        Pending::of(self.enforcer().admit_charge(charge, || self.with_deadline(deadline)))
+        let admission = self.enforcer().admit_charge(charge, || Arc::clone(self.enforcer()));
+        self.pending(admission, deadline)
+    }
+
+    /// What becomes of an admission, within `deadline`. What the request holds is given back with the decision.
+    pub(crate) fn pending(&self, admission: Admission, deadline: Duration) -> Pending {
+        match admission {
+            adapter::Admission::Proceed(paid) => Pending::Decided(decision(Ok(paid))),
+            adapter::Admission::Refuse(refusal) => Pending::Decided(decision(Err(refusal))),
+            adapter::Admission::Pending(pending) => {
+                let service = self.clone();
+                Pending::Asked(Box::pin(async move {
+                    match tokio::time::timeout(deadline, pending).await {
+                        Ok(admitted) => decision(admitted),
+                        Err(_) => service.too_slow(),
+                    }
+                }))
+            }
+        }
+    }
+
+    /// The store has not answered within the deadline of a call, which may be shorter than that of the service. Core knows
+    /// only the latter, so this is reported here.
+    fn too_slow(&self) -> Decided {
+        let error = Err(StoreError::too_slow());
+        let nothing = Charge::new();
+        let reported = self.observer().decided(self.clock(), error, &nothing);
+        reported.map(Some).or_else(|error| self.decision(Err(error), &nothing))
     }
 
     /// What [`take`](Self::take) would answer, without charging anything.
@@ -100,15 +110,6 @@ impl Service {
             }
             Err(error) => Err(error),
         }
-    }
-
-    fn with_deadline(&self, deadline: Duration) -> Arc<Enforcer> {
-        if self.enforcer().deadline == Some(deadline) {
-            return Arc::clone(self.enforcer());
-        }
-        let mut enforcer = Enforcer::clone(self.enforcer());
-        enforcer.deadline = Some(deadline);
-        Arc::new(enforcer)
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::Settings;
-use sluicegate_config::envoy::service::Settings;
 use sluicegate_core::Memory;
 use sluicegate_core::adapter::{Gate, Observer};
 use sluicegate_core::clock::Clock;

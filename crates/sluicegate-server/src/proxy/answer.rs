@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::proxy::record::Record;
-use crate::proxy::stack::StackBody;
+use crate::proxy::response_body::StackBody;
 use crate::proxy::stalls::{Stalls, Watched};
 
 type BoxError = Box<dyn Error + Send + Sync>;

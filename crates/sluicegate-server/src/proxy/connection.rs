@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::run::{Certificate, ServeConnection, Timed, Upload, close, shake_hands};
+use crate::run::{Causes, Certificate, ServeConnection, Timed, Upload, causes, close, shake_hands};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, Version};
 use http_body_util::BodyExt;
@@ -29,7 +29,7 @@ use crate::proxy::forward::From;
 use crate::proxy::forwarded::Client;
 use crate::proxy::interim::{Interim, WithInterim};
 use crate::proxy::problem::for_grpc;
-use crate::proxy::problem::{Causes, causes};
+
 use crate::proxy::problem::{Problem, problem};
 use crate::proxy::record::Recorder;
 use crate::proxy::stack::Stack;

@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
-use crate::proxy::problem::causes;
+use crate::run::causes;
 
 /// Opens connections to the application, each within the time that one may take. Clones share the files of
 /// `upstream.tls`.

@@ -26,10 +26,10 @@ use crate::proxy::connector::{Connector, TlsFailure, is_timeout};
 use crate::proxy::forwarded::{self, Client};
 use crate::proxy::hop;
 use crate::proxy::interim::Interim;
-use crate::proxy::problem::Causes;
 use crate::proxy::problem::{full, problem};
 use crate::proxy::request_body::{ClientError, RequestBody};
 use crate::proxy::response_body::{ResponseBody, settle_length};
+use crate::run::Causes;
 
 use crate::proxy::tunnel::Activity;
 use crate::proxy::tunnel::{Tunnel, is_agreed, wanted_upgrade, write_upgrade};

@@ -1,7 +1,5 @@
 //! Answers of the proxy itself.
 
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +8,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
 use sluicegate::adapter::{Refused, grpc};
 
-use crate::proxy::stack::StackBody;
+use crate::proxy::response_body::StackBody;
 
 /// Marks an answer of the proxy itself, and says what is wrong.
 #[derive(Clone, Copy)]
@@ -79,29 +77,5 @@ fn grpc_status(status: StatusCode) -> &'static str {
         400 => INTERNAL,
         502..=504 => UNAVAILABLE,
         _ => UNKNOWN,
-    }
-}
-
-/// An error and its causes, one after the other.
-pub(crate) fn causes<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    let mut next = Some(error);
-    std::iter::from_fn(move || {
-        let error = next?;
-        next = error.source();
-        Some(error)
-    })
-}
-
-/// Shows an error with its causes.
-pub(crate) struct Causes<'a>(pub(crate) &'a (dyn Error + 'static));
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        causes(self.0).enumerate().try_for_each(|(at, cause)| match at {
-            0 => write!(f, "{cause}"),
-            _ => write!(f, ": {cause}"),
-        })
     }
 }

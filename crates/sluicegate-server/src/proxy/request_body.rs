@@ -12,7 +12,7 @@ use sluicegate_config::Live;
 use tokio::time::{Sleep, sleep};
 
 use crate::proxy::hop;
-use crate::proxy::problem::causes;
+use crate::run::causes;
 
 /// The body of a request: as it comes, or read before its tokens were counted.
 pub(crate) enum RequestBody {

@@ -6,6 +6,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use sluicegate::response::WatchedBody;
@@ -72,6 +73,9 @@ impl Body for ResponseBody {
 }
 
 // How the length of a response is said: in one way, which the client cannot read differently.
+
+/// The body of a response that has passed everything.
+pub(crate) type StackBody = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// Leaves one `Content-Length` where a response repeats it (RFC 9110, section 8.6).
 ///

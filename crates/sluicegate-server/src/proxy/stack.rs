@@ -22,9 +22,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::proxy::forward::Forward;
 use crate::proxy::request_body::{ClientError, ComingBody, RequestBody};
-
-/// The body of a response that has passed everything.
-pub(crate) type StackBody = UnsyncBoxBody<Bytes, hyper::Error>;
+use crate::proxy::response_body::StackBody;
 
 type Limited<I> = RateLimit<I, Live, BoxStore, Option<Dialect>>;
 type Throttled = <FileThrottleLayer as Layer<Forward>>::Service;

@@ -22,7 +22,7 @@
 
 mod desk;
 mod grpc;
-mod held;
+
 mod message;
 mod quotas;
 mod unit;
@@ -30,8 +30,8 @@ mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::quotas::Assignment;
 pub use self::quotas::{MAX_BUCKETS, MAX_STREAMS, Order, Quotas, Refused, StreamId};
+pub use self::unit::Assignment;
 pub use self::unit::Used;
 
 use crate::capacity::Shared;

@@ -6,8 +6,6 @@ use std::time::Duration;
 use sluicegate_lease::pool::{Answer, Ask};
 use sluicegate_lease::{Amount, Demand, Pool, message};
 
-use super::held::Held;
-use super::quotas::Assignment;
 use crate::capacity::{BucketId, Source};
 
 /// How much a bucket was used since it was last reported.
@@ -283,4 +281,221 @@ fn rate(count: u64, seconds: f64) -> Amount {
 /// Whether the difference is not worth a change.
 fn is_close(one: Amount, other: Amount) -> bool {
     one.millionths().abs_diff(other.millionths()) <= one.millionths() / 128
+}
+
+// What an Envoy is told about a bucket.
+
+/// A token bucket, or none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assignment {
+    /// Nothing passes.
+    Nothing,
+    /// This much passes.
+    Tokens {
+        /// The most tokens at once.
+        most: u32,
+        /// Tokens for each interval.
+        fill: u32,
+        /// The interval in seconds. Envoy knows whole seconds only.
+        seconds: u32,
+    },
+}
+
+/// Intervals in seconds. A longer one tells a small rate more exactly.
+const INTERVALS: [u32; 8] = [1, 2, 5, 10, 30, 60, 300, 3_600];
+/// With as many tokens for each interval, what is cut off is at most a hundredth.
+const EXACT: u64 = 100;
+
+impl Assignment {
+    /// The token bucket for a part of a capacity, with the same part of its burst. Nothing is rounded up, except that a
+    /// bucket has room for one token.
+    pub fn of(part: Amount, capacity: Amount, burst: u64) -> Self {
+        let fill = |seconds: u32| {
+            let tokens = u128::from(part.millionths()) * u128::from(seconds) / 1_000_000;
+            u64::try_from(tokens).unwrap_or(u64::MAX)
+        };
+        let exact = INTERVALS.into_iter().find(|seconds| fill(*seconds) >= EXACT);
+        let seconds = exact.unwrap_or(INTERVALS[INTERVALS.len() - 1]);
+        let (fill, whole) = (fill(seconds), capacity.millionths().max(part.millionths()).max(1));
+        if fill == 0 {
+            return Self::Nothing;
+        }
+        let most = u128::from(burst) * u128::from(part.millionths()) / u128::from(whole);
+        let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
+        Self::Tokens { most, fill: u32::try_from(fill).unwrap_or(u32::MAX), seconds }
+    }
+
+    /// This assignment in a form that replaces `before`: Envoy ignores a change of the interval alone.
+    #[must_use]
+    pub fn after(self, before: Self) -> Self {
+        match (self, before) {
+            (
+                Self::Tokens { most, fill, seconds },
+                Self::Tokens { most: most_before, fill: fill_before, seconds: seconds_before },
+            ) if (most, fill) == (most_before, fill_before) && seconds != seconds_before => {
+                // An exact number of tokens is at least 100; others have the longest interval both times.
+                Self::Tokens { most, fill: fill.saturating_sub(1).max(1), seconds }
+            }
+            _ => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod assignment_tests {
+    use sluicegate_lease::Amount;
+
+    use super::Assignment;
+
+    fn of(part: f64) -> Assignment {
+        let part = Amount::from_f64(part).expect("an amount");
+        Assignment::of(part, Amount::units(1_000), 100)
+    }
+
+    #[test]
+    fn a_part_of_the_capacity_has_that_part_of_the_burst() {
+        assert_eq!(of(600.9), Assignment::Tokens { most: 60, fill: 600, seconds: 1 });
+        assert_eq!(of(25.5), Assignment::Tokens { most: 2, fill: 127, seconds: 5 });
+        assert_eq!(of(0.01), Assignment::Tokens { most: 1, fill: 36, seconds: 3_600 });
+        assert_eq!(of(0.0001), Assignment::Nothing);
+        assert_eq!(of(0.0), Assignment::Nothing);
+    }
+
+    #[test]
+    fn nothing_is_rounded_up_and_little_is_lost() {
+        for millionths in (300_000..2_000_000_000_u64).step_by(9_999_991) {
+            let part = Amount::from_millionths(millionths);
+            let Assignment::Tokens { fill, seconds, .. } = of(part.as_f64()) else { panic!() };
+            let rate = f64::from(fill) / f64::from(seconds);
+            assert!(rate <= part.as_f64() && rate >= part.as_f64() * 0.99, "{part}: {rate}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_interval_alone_changes_another_number_too() {
+        let (slow, fast) = (of(50.0), of(100.0));
+        assert_eq!(slow, Assignment::Tokens { most: 5, fill: 100, seconds: 2 });
+        assert_eq!(fast.after(slow), fast);
+        let other = Assignment::Tokens { most: 5, fill: 100, seconds: 1 };
+        assert_eq!(slow.after(other), Assignment::Tokens { most: 5, fill: 99, seconds: 2 });
+    }
+
+    #[test]
+    fn the_largest_amounts_fit() {
+        let all = Assignment::of(Amount::MAX, Amount::MAX, u64::MAX);
+        assert_eq!(all, Assignment::Tokens { most: u32::MAX, fill: 1_000_000_000, seconds: 1 });
+    }
+}
+
+// What an Envoy may be spending.
+
+/// The assignments of a bucket that its Envoy may still keep to.
+///
+/// Envoy acknowledges nothing. So the largest of them counts until a report comes that was sent after a newer one had
+/// arrived, or until the time to live has passed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Held(Vec<Sent>);
+
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    part: Amount,
+    at: u64,
+}
+
+/// How long an assignment may be on its way, in milliseconds. A report that comes later was sent after it had arrived.
+pub(super) const ON_ITS_WAY: u64 = 1_000;
+/// More than this count as one.
+const MOST: usize = 8;
+
+impl Held {
+    /// The most that the Envoy may be spending.
+    pub(super) fn most(&self) -> Amount {
+        self.0.iter().map(|sent| sent.part).max().unwrap_or_default()
+    }
+
+    /// What was sent last.
+    pub(super) fn last(&self) -> Option<Amount> {
+        self.0.last().map(|sent| sent.part)
+    }
+
+    /// A new part was sent. The same again only renews the last.
+    pub(super) fn sent(&mut self, now: u64, part: Amount) {
+        if self.last() == Some(part) {
+            return;
+        }
+        if self.0.len() >= MOST {
+            let first = self.0.remove(0);
+            self.0[0].part = self.0[0].part.max(first.part);
+        }
+        self.0.push(Sent { part, at: now });
+    }
+
+    /// A report has come: what is on its way no longer has arrived.
+    ///
+    /// Returns whether less counts than before.
+    pub(super) fn reported(&mut self, now: u64) -> bool {
+        let before = self.most();
+        let arrived = self.0.iter().rposition(|sent| sent.at.saturating_add(ON_ITS_WAY) <= now);
+        if let Some(arrived) = arrived {
+            self.0.drain(..arrived);
+        }
+        self.most() < before
+    }
+
+    /// The stream was lost. Nobody knows what had arrived.
+    pub(super) fn lost(&mut self) {
+        let (most, last) = (self.most(), self.0.last().copied());
+        self.0 = last.map(|last| Sent { part: most, ..last }).into_iter().collect();
+    }
+}
+
+#[cfg(test)]
+mod held_tests {
+    use sluicegate_lease::Amount;
+
+    use super::{Held, MOST};
+
+    fn held(sent: &[(u64, u64)]) -> Held {
+        let mut held = Held::default();
+        sent.iter().for_each(|&(now, part)| held.sent(now, Amount::units(part)));
+        held
+    }
+
+    #[test]
+    fn a_smaller_part_counts_once_a_report_proves_that_it_has_arrived() {
+        let mut held = held(&[(0, 600), (5_000, 300)]);
+        assert!(!held.reported(5_900));
+        assert_eq!(held.most(), Amount::units(600));
+        assert!(held.reported(6_000));
+        assert_eq!(held.most(), Amount::units(300));
+    }
+
+    #[test]
+    fn a_part_on_its_way_is_not_forgotten_for_one_that_has_arrived() {
+        let mut held = held(&[(0, 600), (1_000, 100), (1_900, 400)]);
+        held.reported(2_000);
+        assert_eq!(held.most(), Amount::units(400));
+        held.sent(2_100, Amount::units(50));
+        held.reported(2_900);
+        assert_eq!(held.most(), Amount::units(400));
+    }
+
+    #[test]
+    fn many_changes_take_no_more_room_and_count_no_less() {
+        let mut held = held(&[(0, 600)]);
+        for now in 1..100 {
+            held.sent(now, Amount::units(now));
+        }
+        assert_eq!(held.most(), Amount::units(600));
+        assert_eq!(held.0.len(), MOST);
+    }
+
+    #[test]
+    fn after_a_loss_the_largest_counts() {
+        let mut held = held(&[(0, 600), (5_000, 300)]);
+        held.lost();
+        assert!(!held.reported(60_000));
+        assert_eq!(held.most(), Amount::units(600));
+        assert_eq!(held.last(), Some(Amount::units(600)));
+    }
 }

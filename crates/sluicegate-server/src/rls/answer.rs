@@ -4,15 +4,12 @@ use std::time::Duration;
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
 };
-use sluicegate_config::envoy::service::{
-    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
-};
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::store::{Store, StoreError};
 
 use super::counters::Failure;
-use super::rules;
+use super::rules::{self, without_limit};
 use crate::admission::Pending;
 use crate::service::Service;
 use crate::status::Ended;
@@ -210,16 +207,5 @@ async fn count(service: &Service, mut report: Charge, deadline: Duration) {
             return;
         }
         report = Charge::of(debit.limit, debit.key, fits);
-    }
-}
-
-/// An answer that names no limit.
-pub(super) fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
-    let status = Status { is_over, would_be_over: is_over, ..Status::default() };
-    Answer {
-        is_over,
-        statuses: vec![status; request.descriptors.len()],
-        spent_quotas: None,
-        decision: Outcome::free().decision(&Charge::new()),
     }
 }

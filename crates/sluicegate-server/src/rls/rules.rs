@@ -10,12 +10,11 @@ use std::time::Duration;
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit,
 };
-use sluicegate_core::adapter::{Charge, Refusal};
+use sluicegate_core::adapter::{Charge, Outcome, Refusal};
 use sluicegate_core::key::{Claims, Missing};
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::rule::Rule as _;
 
-use super::answer::without_limit;
 use super::counters::Failure;
 use crate::admission::{Admission, Pending};
 use crate::request::{DescribedRequest, address};
@@ -73,12 +72,12 @@ fn ask(
             false => service.peek(&owed, deadline),
         });
     }
-    match service.admit(&rule, &view, deadline) {
+    match service.admit(&rule, &view) {
         Admission::Refuse(Refusal::Incomplete(missing) | Refusal::Misconfigured(missing)) => {
             Err(unusable(&missing))
         }
         // Envoy does not say when the request ends, so what it holds is given back at once.
-        admission => Ok(Pending::of(admission)),
+        admission => Ok(service.pending(admission, deadline)),
     }
 }
 
@@ -139,6 +138,17 @@ fn answered(request: &Request<'_>, decision: Decision, hits: u64) -> Answer {
     let status = Status { is_over, would_be_over: is_over, ..status(tightest) };
     let statuses = vec![status; request.descriptors.len()];
     Answer { is_over, statuses, spent_quotas: None, decision }
+}
+
+/// An answer that names no limit.
+pub(super) fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
+    let status = Status { is_over, would_be_over: is_over, ..Status::default() };
+    Answer {
+        is_over,
+        statuses: vec![status; request.descriptors.len()],
+        spent_quotas: None,
+        decision: Outcome::free().decision(&Charge::new()),
+    }
 }
 
 fn status(tightest: Option<&LimitStatus>) -> Status {

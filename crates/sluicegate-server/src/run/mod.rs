@@ -18,6 +18,7 @@ pub(crate) use self::activity::{Activity, InFlight};
 pub use self::bound::{Addresses, Bound, Reload};
 pub(crate) use self::connection::{Certificate, Connections, shake_hands};
 pub use self::error::ServerError;
+pub(crate) use self::error::{Causes, causes};
 pub(crate) use self::listener::{Listener, ServeConnection};
 pub use self::server::Server;
 pub(crate) use self::server::check_admin;

@@ -1,6 +1,7 @@
 //! The server and the proxy, through real ports where they have some.
 
 mod auth;
+mod descriptors;
 mod proxy;
 mod quotas;
 mod serving;

@@ -54,7 +54,7 @@ impl Context {
         if reserve && !self.tickets.has_room() {
             return Err(Outcome::failed(503, FULL).into());
         }
-        let admission = self.service.admit(&rule, &described.view(), self.service.deadline());
+        let admission = self.service.admit(&rule, &described.view());
         match admission {
             // It is not the store's fault.
             Admission::Refuse(Refusal::Incomplete(missing) | Refusal::Misconfigured(missing)) => {

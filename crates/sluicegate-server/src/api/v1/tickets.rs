@@ -149,29 +149,25 @@ impl From<Usage> for Used {
 
 #[cfg(test)]
 mod tests {
-    use sluicegate_core::adapter::{Charge, Outcome};
-    use sluicegate_core::store::BoxStore;
-    use sluicegate_core::{ManualClock, Memory};
+    use sluicegate_core::ManualClock;
 
     use super::*;
 
     /// 200 a second that are settled at once would fill the queue within ten minutes.
     #[test]
     fn tickets_that_were_settled_take_no_room() {
-        let store = BoxStore::new(Memory::with_capacity(16));
-        let reserved = || Some(Ticket::new(store.clone(), Charge::new(), Outcome::free()));
         let tickets = Tickets::new(&ManualClock::new().into());
-        let open = tickets.keep(reserved()).expect("room");
+        let open = tickets.keep(Paid::nothing()).expect("room");
         for _ in 0..MOST {
-            let settled = tickets.keep(reserved()).expect("room");
+            let settled = tickets.keep(Paid::nothing()).expect("room");
             assert!(tickets.take(&settled).is_some());
         }
         assert!(tickets.has_room());
         assert!(tickets.locked().0.closing.len() <= FEW + 3);
         assert!(tickets.take(&open).is_some());
         for _ in 0..MOST {
-            tickets.keep(reserved()).expect("room");
+            tickets.keep(Paid::nothing()).expect("room");
         }
-        assert!(!tickets.has_room() && tickets.keep(reserved()).is_none());
+        assert!(!tickets.has_room() && tickets.keep(Paid::nothing()).is_none());
     }
 }

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sluicegate_config::envoy::service::{Domain, Rule};
 use sluicegate_config::proxy::Upstream;
 use sluicegate_config::reader::text_of;
 use sluicegate_config::{Live, PolicyFile};
 use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::rule::Rule as _;
-use sluicegate_config::envoy::service::{Domain, Rule};
 use sluicegate_server::capacity::Capacities;
 use sluicegate_server::{DescribedRequest, Policies};
 

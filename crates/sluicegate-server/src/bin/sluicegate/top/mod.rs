@@ -2,7 +2,9 @@
 
 mod ask;
 mod live;
+
 mod report;
+mod table;
 mod view;
 
 use std::error::Error;

@@ -4,8 +4,8 @@ use sluicegate_server::status::{
     Capacity, FailedCalls, Keys, LatencyStatus, PolicyStatus, Status, StoreStatus,
 };
 
-use super::view::Table;
-use super::view::{count, rate, span, time};
+use super::table::Table;
+use super::table::{count, rate, span, time};
 use crate::terminal::escaped;
 
 /// The verdicts that let a request go ahead.
