@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sluicegate_lease::client::{Action, OnLoss, Session};
 use sluicegate_lease::pool::Answer;
-use sluicegate_lease::{Amount, Server, Template, TemplateError, Templates};
+use sluicegate_lease::{Amount, ConfigError, Server, Template, Templates};
 
 const PICTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/sluicegate/src/guide/leases.svg");
@@ -41,7 +41,7 @@ const TREE: [(&str, &str, Option<u64>); 12] = [
 const CAPACITY: u64 = 1_000;
 
 /// What each server and client of the tree holds after a minute.
-fn divided() -> Result<BTreeMap<&'static str, Amount>, TemplateError> {
+fn divided() -> Result<BTreeMap<&'static str, Amount>, ConfigError> {
     let mut servers = BTreeMap::new();
     let mut clients = BTreeMap::new();
     for (name, parent, wants) in TREE {
@@ -104,11 +104,11 @@ const WANTED: u64 = 60;
 const SAFE: u64 = 20;
 
 /// What a client of each mode may use, second by second, while its server is away for a minute.
-fn lost() -> Result<Vec<Vec<f64>>, TemplateError> {
+fn lost() -> Result<Vec<Vec<f64>>, ConfigError> {
     MODES.into_iter().map(|(on_loss, ..)| lost_with(on_loss)).collect()
 }
 
-fn lost_with(on_loss: OnLoss) -> Result<Vec<f64>, TemplateError> {
+fn lost_with(on_loss: OnLoss) -> Result<Vec<f64>, ConfigError> {
     let template = Template::new("*", Amount::units(CAPACITY)).safe(Amount::units(SAFE));
     let template = template.lease(Duration::from_secs(20)).refresh(Duration::from_secs(5));
     let mut server = Server::root("root", Templates::new([template])?);

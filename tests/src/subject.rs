@@ -79,6 +79,31 @@ impl<S: Store> Subject<S> {
         (self.settled)(&self.store);
     }
 
+    /// Charges, and leaves after the answer was polled so many times. If it has come by then, all of it is given back.
+    pub fn leave(&self, charge: &Charge, polls: usize) {
+        match self.store.take(charge) {
+            Answer::Now(outcome) => self.give_back(charge, outcome),
+            Answer::Later(future) => {
+                let mut future = Box::pin(future);
+                let mut cx = Context::from_waker(Waker::noop());
+                for _ in 0..polls {
+                    if let Poll::Ready(outcome) = future.as_mut().poll(&mut cx) {
+                        return self.give_back(charge, outcome);
+                    }
+                    // A store that asks one server has decided when this is answered.
+                    self.peek(charge);
+                }
+                drop(future);
+            }
+        }
+        (self.settled)(&self.store);
+    }
+
+    fn give_back(&self, charge: &Charge, outcome: Result<Outcome, StoreError>) {
+        let decision = outcome.expect("the store answers").decision(charge);
+        self.settle(charge, &decision, |_| 0);
+    }
+
     /// Turns the clock.
     pub fn pass(&self, time: Duration) {
         self.clock.advance(time);

@@ -10,7 +10,8 @@ use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::{Fallback, Store, StoreError};
 use sluicegate_core::{Limit, ManualClock, Memory};
 use sluicegate_governor::Governor;
-use sluicegate_tests::conformance;
+use sluicegate_tests::conformance::settling;
+use sluicegate_tests::{Subject, conformance};
 
 fn memory(clock: &ManualClock) -> Memory {
     Memory::builder().clock(clock).capacity(1_000).build()
@@ -22,38 +23,68 @@ conformance!(a_memory_of_one_key_and_a_little, |clock| {
 });
 conformance!(a_shared_memory, |clock| Arc::new(memory(clock)));
 conformance!(a_governor, |clock| Governor::with_clock(1_000, clock));
-conformance!(a_remote_store, |clock| Remote(memory(clock)));
+conformance!(a_remote_store, |clock| remote(clock));
 conformance!(two_stores, |clock| Fallback(memory(clock), memory(clock)));
-conformance!(a_remote_store_and_a_memory, |clock| Fallback(Remote(memory(clock)), memory(clock)));
+conformance!(a_remote_store_and_a_memory, |clock| Fallback(remote(clock), memory(clock)));
 conformance!(a_broken_store_and_a_memory, |clock| Fallback(Broken::AtOnce, memory(clock)));
 conformance!(a_broken_remote_store_and_a_memory, |clock| {
     Fallback(Fallback(Broken::Later, Broken::AtOnce), memory(clock))
 });
 conformance!(a_memory_behind_everything_that_is_broken, |clock| {
-    Fallback(Broken::AtOnce, Fallback(Broken::Later, Remote(memory(clock))))
+    Fallback(Broken::AtOnce, Fallback(Broken::Later, remote(clock)))
 });
 
-/// Answers like a remote store: not at the first poll.
+/// A store whose charge nobody gives back would pass every other scenario.
+#[test]
+#[should_panic(expected = "for alice")]
+fn a_store_that_keeps_what_nobody_waits_for_is_found() {
+    let forgetful = |clock: &ManualClock| Remote { gives_back: false, ..remote(clock) };
+    settling::what_nobody_waits_for_is_given_back(&Subject::new(forgetful, |_| {}));
+}
+
+fn remote(clock: &ManualClock) -> Remote {
+    Remote { store: memory(clock), gives_back: true }
+}
+
+/// Answers like a remote store: it decides at the first poll, and answers at the second.
 #[derive(Clone)]
-struct Remote(Memory);
+struct Remote {
+    store: Memory,
+    /// Whether it gives back a charge whose answer nobody has heard.
+    gives_back: bool,
+}
 
 struct Request {
-    store: Memory,
+    remote: Remote,
     charge: Charge,
     ask: fn(&Memory, &Charge) -> Answer<<Memory as Store>::Future>,
-    sent: bool,
+    is_charge: bool,
+    answer: Option<Result<Outcome, StoreError>>,
 }
 
 impl Future for Request {
     type Output = Result<Outcome, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.sent {
-            self.sent = true;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+        match self.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                self.answer = Some((self.ask)(&self.remote.store, &self.charge).now());
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
         }
-        Poll::Ready((self.ask)(&self.store, &self.charge).now())
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        let Some(Ok(outcome)) = self.answer.take() else { return };
+        if self.is_charge && self.remote.gives_back && outcome.is_admitted() {
+            for (debit, receipt) in self.charge.debits().zip(outcome.receipts()) {
+                self.remote.store.settle(debit, &receipt, 0);
+            }
+        }
     }
 }
 
@@ -62,9 +93,10 @@ impl Remote {
         &self,
         charge: &Charge,
         ask: fn(&Memory, &Charge) -> Answer<<Memory as Store>::Future>,
+        is_charge: bool,
     ) -> Answer<Request> {
-        let (store, charge) = (self.0.clone(), charge.clone());
-        Answer::Later(Request { store, charge, ask, sent: false })
+        let (remote, charge) = (self.clone(), charge.clone());
+        Answer::Later(Request { remote, charge, ask, is_charge, answer: None })
     }
 }
 
@@ -72,35 +104,35 @@ impl Store for Remote {
     type Future = Request;
 
     fn take(&self, charge: &Charge) -> Answer<Request> {
-        self.send(charge, Memory::take)
+        self.send(charge, Memory::take, true)
     }
 
     fn peek(&self, charge: &Charge) -> Answer<Request> {
-        self.send(charge, Memory::peek)
+        self.send(charge, Memory::peek, false)
     }
 
     fn reset(&self, charge: &Charge) -> Answer<Request> {
-        self.send(charge, Memory::reset)
+        self.send(charge, Memory::reset, false)
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.0.settle(debit, receipt, spent);
+        self.store.settle(debit, receipt, spent);
     }
 
     fn clock(&self) -> Clock {
-        self.0.clock()
+        self.store.clock()
     }
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        self.0.check(limit)
+        self.store.check(limit)
     }
 
     fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-        self.0.follow(debit, charged, spent);
+        self.store.follow(debit, charged, spent);
     }
 
     fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
-        self.0.follow_status(debit, status);
+        self.store.follow_status(debit, status);
     }
 }
 

@@ -11,7 +11,7 @@
 
 mod amount;
 pub mod client;
-mod demand;
+mod config_error;
 #[cfg(feature = "etcd")]
 #[cfg_attr(docsrs, doc(cfg(feature = "etcd")))]
 pub mod etcd;
@@ -22,30 +22,29 @@ mod grpc;
 mod lease;
 pub mod limit;
 pub mod message;
-mod millis;
 pub mod pool;
-mod rules;
 mod server;
 mod template;
 
 pub use self::amount::Amount;
-pub use self::demand::{Band, Demand};
+pub use self::config_error::ConfigError;
+pub use self::fair::{Band, Demand};
 #[cfg(feature = "grpc")]
 #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
 pub use self::grpc::{
-    AddressError, AlwaysMaster, CAPACITY_DESCRIPTORS, Call, CapacityService,
-    CapacityServiceBuilder, GrpcTransport, Mastership, Role, StartError, candidate_problem,
+    AlwaysMaster, CAPACITY_DESCRIPTORS, Call, CapacityService, CapacityServiceBuilder,
+    GrpcTransport, Mastership, Role, candidate_problem,
 };
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub use self::lease::{
     Basis, InProcess, Lease, LeaseBuilder, LeaseClient, LeaseClientBuilder, LeaseClientClosed,
-    LeaseError, LeaseState, Transport, TransportError,
+    LeaseState, Transport, TransportError,
 };
 pub use self::limit::{LeasedLimit, Wants};
 pub use self::pool::Pool;
 pub use self::server::Server;
-pub use self::template::{Algorithm, Source, Template, TemplateError, Templates};
+pub use self::template::{Algorithm, Source, Template, Templates};
 
 #[cfg(all(doctest, feature = "grpc"))]
 #[doc = include_str!("../README.md")]

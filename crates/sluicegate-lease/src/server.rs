@@ -140,7 +140,7 @@ mod tests {
     use super::Server;
     use crate::amount::Amount;
     use crate::client::{Action, OnLoss, Session};
-    use crate::demand::Demand;
+    use crate::fair::Demand;
     use crate::template::{Template, Templates};
 
     const SECOND: u64 = 1_000;

@@ -1,14 +1,13 @@
 //! What is configured for resources: how much there is, how it is divided, and for how long.
 
 use std::collections::HashSet;
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use wildmatch::WildMatch;
 
 use crate::amount::Amount;
-use crate::demand::Band;
+use crate::config_error::ConfigError;
+use crate::fair::Band;
 
 /// How a capacity is divided among its clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -136,30 +135,30 @@ impl Template {
             .map_or(Amount::ZERO, |(_, floor)| *floor)
     }
 
-    fn problem(&self) -> Option<Problem> {
+    /// Why it cannot work.
+    fn problem(&self) -> Option<&'static str> {
         let floors: Amount = self.floors.iter().map(|(_, floor)| *floor).sum();
         let bands: HashSet<_> = self.floors.iter().map(|(band, _)| band).collect();
         let is_divided =
             matches!(self.algorithm, Algorithm::FairShare | Algorithm::ProportionalShare);
+        let is_long = |learning| learning < self.lease || learning > MAX_LEASE;
         Some(if self.pattern.is_empty() {
-            Problem::NoPattern
+            "needs a pattern, such as `db-*`"
         } else if self.lease < MIN_LEASE || self.lease > MAX_LEASE {
-            Problem::Lease
+            "needs a lease of 100 milliseconds to one day"
         } else if self.refresh < MIN_REFRESH || self.refresh > self.lease / 2 {
-            Problem::Refresh
-        } else if self
-            .learning
-            .is_some_and(|learning| learning < self.lease || learning > MAX_LEASE)
-        {
-            Problem::Learning
+            "needs a refresh interval of at least 10 milliseconds and at most half of the lease"
+        } else if self.learning.is_some_and(is_long) {
+            "has a learning time that is shorter than the lease, or longer than one day: grants of the last master could \
+             still be in use"
         } else if bands.len() < self.floors.len() {
-            Problem::FloorTwice
+            "has two floors for one band"
         } else if matches!(self.source, Source::Own(capacity) if floors > capacity) {
-            Problem::Floors
+            "keeps more for its floors than there is"
         } else if !is_divided && !self.floors.is_empty() {
-            Problem::FloorsOfUndivided
+            "has floors, but its algorithm does not divide the capacity"
         } else if !is_divided && self.source == Source::Parent {
-            Problem::UndividedParent
+            "leases its capacity from a parent, so its algorithm has to divide it: a fair or proportional share"
         } else {
             return None;
         })
@@ -182,23 +181,27 @@ impl Templates {
     ///
     /// # Errors
     /// Names the template that cannot work, and why.
-    pub fn new(templates: impl IntoIterator<Item = Template>) -> Result<Self, TemplateError> {
+    pub fn new(templates: impl IntoIterator<Item = Template>) -> Result<Self, ConfigError> {
         let templates: Vec<_> = templates.into_iter().collect();
+        let error = |pattern: &str, problem| {
+            Err(ConfigError::new(format!("the template `{pattern}` {problem}")))
+        };
         let mut patterns = HashSet::new();
         for (at, template) in templates.iter().enumerate() {
+            let pattern = &*template.pattern;
             let is_last = at + 1 == templates.len();
-            let problem = template
-                .problem()
-                .or_else(|| (!patterns.insert(&template.pattern)).then_some(Problem::Twice))
-                .or_else(|| {
-                    (!is_last && &*template.pattern == "*").then_some(Problem::AfterEverything)
-                });
-            if let Some(problem) = problem {
-                return Err(TemplateError { pattern: template.pattern.clone(), problem });
+            if let Some(problem) = template.problem() {
+                return error(pattern, problem);
+            }
+            if !patterns.insert(pattern) {
+                return error(pattern, "is given twice");
+            }
+            if !is_last && pattern == "*" {
+                return error(pattern, "matches every name, so it has to be the last");
             }
         }
         if templates.last().is_none_or(|last| &*last.pattern != "*") {
-            return Err(TemplateError { pattern: "*".into(), problem: Problem::NoDefault });
+            return error("*", "is missing: the last template has to match every name");
         }
         Ok(Self(templates.into_iter().map(|one| (WildMatch::new(&one.pattern), one)).collect()))
     }
@@ -210,53 +213,3 @@ impl Templates {
         &found.expect("the last template matches every name").1
     }
 }
-
-/// A template that cannot work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateError {
-    pattern: Box<str>,
-    problem: Problem,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Problem {
-    NoPattern,
-    Twice,
-    AfterEverything,
-    NoDefault,
-    Lease,
-    Refresh,
-    Learning,
-    FloorTwice,
-    Floors,
-    FloorsOfUndivided,
-    UndividedParent,
-}
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the template `{}`", self.pattern)?;
-        f.write_str(match self.problem {
-            Problem::NoPattern => " needs a pattern, such as `db-*`",
-            Problem::Twice => " is given twice",
-            Problem::AfterEverything => " matches every name, so it has to be the last",
-            Problem::NoDefault => " is missing: the last template has to match every name",
-            Problem::Lease => " needs a lease of 100 milliseconds to one day",
-            Problem::Refresh => {
-                " needs a refresh interval of at least 10 milliseconds and at most half of the lease"
-            }
-            Problem::Learning => {
-                " has a learning time that is shorter than the lease, or longer than one day: grants of the last master \
-                 could still be in use"
-            }
-            Problem::FloorTwice => " has two floors for one band",
-            Problem::Floors => " keeps more for its floors than there is",
-            Problem::FloorsOfUndivided => " has floors, but its algorithm does not divide the capacity",
-            Problem::UndividedParent => {
-                " leases its capacity from a parent, so its algorithm has to divide it: a fair or proportional share"
-            }
-        })
-    }
-}
-
-impl Error for TemplateError {}

@@ -35,8 +35,8 @@
 //!   [`Fallback`](sluicegate_core::store::Fallback), as configured.
 //! - **Nothing is unbounded.** The number of calls and of settlements under way is [limited](RedisBuilder::background).
 //!   Each server has at most four connections: the one in use, one that is being made, and two on which late answers
-//!   are awaited. A connection is closed when a call on it stays unanswered for too long, when an answer is larger than
-//!   4 MiB, and when an answer arrives without a call. Rows expire in the server when they equal fresh ones. A token
+//!   are awaited. A connection is closed when a call on it stays unanswered for too long, and when more than 4 MiB come
+//!   without an answer. Rows expire in the server when they equal fresh ones. A token
 //!   bucket's row stays up to twice as long, so that busy keys need not write the expiry each time.
 //!
 //! # What failures cost
@@ -143,7 +143,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
-mod config_error;
 mod exchange;
 mod failure;
 mod lease;
@@ -159,14 +158,14 @@ mod script;
 mod store;
 mod wire;
 
-pub use self::builder::RedisBuilder;
-pub use self::config_error::ConfigError;
+pub use self::builder::{ConfigError, RedisBuilder};
 pub use self::failure::{Failure, FailureKind};
 pub use self::lease::Leased;
-#[cfg(feature = "mastership")]
-pub use self::mastership::{Candidacy, Elected};
 pub use self::members::{Group, Joined};
 pub use self::store::Redis;
+
+#[cfg(feature = "mastership")]
+pub use self::mastership::{Candidacy, Elected};
 
 /// What the stores have done so far: the types that [`Redis::counts`] and [`Leased::counts`] return.
 ///
@@ -181,12 +180,11 @@ pub use self::store::Redis;
 /// ```
 pub mod counts {
     pub use crate::lease::LeaseCounts;
-    pub use crate::observe::counts::{BreakerState, RedisCounts};
-    pub use crate::observe::latency::LatencyCounts;
+    pub use crate::observe::counts::{BreakerState, LatencyCounts, RedisCounts};
 }
 
 /// The futures that the stores return.
 pub mod future {
-    pub use crate::exchange::future::RedisFuture;
     pub use crate::lease::LeasedFuture;
+    pub use crate::store::RedisFuture;
 }

@@ -1,14 +1,16 @@
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::{Answer, Charge, Debit, Keys, Outcome, Receipt};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Keys, Outcome, Receipt, remote};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitError, LimitStatus};
-use sluicegate_core::store::Store;
+use sluicegate_core::store::{Store, StoreError};
 
-use crate::exchange::call::TimedCall;
-use crate::exchange::future::RedisFuture;
+use crate::exchange::call::{self, PendingReply};
 use crate::exchange::shared::Shared;
 use crate::exchange::{cross_slot, settle};
 use crate::failure::{Failure, FailureKind};
@@ -96,19 +98,19 @@ impl Redis {
             let key = shared.key(debit);
             let within = (shared.route.slot(&key), shared.deadline);
             let keys = std::slice::from_ref(&key);
-            let call = TimedCall::begin(shared, operation, charge.clone(), keys, within)?;
-            return Ok(RedisFuture::one(shared, call));
+            let call = call::begin(shared, operation, charge.clone(), keys, within)?;
+            return Ok(RedisFuture::new(shared, Calls::One(call)));
         }
         let keys: Vec<_> = charge.debits().map(|debit| shared.key(debit)).collect();
         let slots: Vec<_> = keys.iter().map(|key| shared.route.slot(key)).collect();
         if slots.iter().all(|slot| *slot == slots[0]) {
             let within = (slots[0], shared.deadline);
-            let call = TimedCall::begin(shared, operation, charge.clone(), &keys, within)?;
-            return Ok(RedisFuture::one(shared, call));
+            let call = call::begin(shared, operation, charge.clone(), &keys, within)?;
+            return Ok(RedisFuture::new(shared, Calls::One(call)));
         }
         let parts = cross_slot::by_slot(charge, keys, &slots);
-        let calls = cross_slot::call(Arc::clone(shared), operation, parts);
-        Ok(RedisFuture::several(shared, calls))
+        let calls = Box::pin(cross_slot::decide(Arc::clone(shared), operation, parts));
+        Ok(RedisFuture::new(shared, Calls::Several(calls)))
     }
 }
 
@@ -155,5 +157,69 @@ impl Store for Redis {
 impl fmt::Debug for Redis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redis").field("route", &self.0.route).finish_non_exhaustive()
+    }
+}
+
+/// The answer of a [`Redis`](crate::Redis), within its deadline.
+///
+/// Nothing is sent before the first poll. If it is dropped before it is ready, or the answer comes too late, a task in
+/// the background gives back what was charged.
+#[must_use = "futures do nothing unless polled"]
+pub struct RedisFuture {
+    shared: Arc<Shared>,
+    begun: Instant,
+    calls: Calls,
+}
+
+enum Calls {
+    One(PendingReply),
+    Several(Pin<Box<dyn Future<Output = Result<Outcome, Failure>> + Send>>),
+}
+
+impl RedisFuture {
+    fn new(shared: &Arc<Shared>, calls: Calls) -> Self {
+        Self { shared: Arc::clone(shared), begun: Instant::now(), calls }
+    }
+}
+
+impl Future for RedisFuture {
+    type Output = Result<Outcome, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = match &mut self.calls {
+            Calls::One(call) => ready!(call.as_mut().poll(cx))
+                .map(|reply| remote::outcome(reply.verdict, reply.outcomes)),
+            Calls::Several(calls) => ready!(calls.as_mut().poll(cx)),
+        };
+        let counters = &self.shared.counters;
+        Poll::Ready(match outcome {
+            Ok(outcome) => {
+                counters.decided(outcome.is_admitted(), self.begun.elapsed());
+                Ok(outcome)
+            }
+            Err(failure) => {
+                counters.failed_after(&failure, self.begun.elapsed());
+                Err(failure.into())
+            }
+        })
+    }
+}
+
+impl fmt::Debug for RedisFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RedisFuture")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn can_go_anywhere<T: Send + Unpin + 'static>() {}
+
+    #[test]
+    fn it_can_be_awaited_in_any_layer() {
+        const { can_go_anywhere::<RedisFuture>() };
+        assert!(size_of::<RedisFuture>() <= 48, "it is moved with every response's future");
     }
 }

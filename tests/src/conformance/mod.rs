@@ -91,6 +91,7 @@ macro_rules! conformance {
                 settling: more_can_be_charged_than_was_estimated;
                 settling: a_charge_on_top_reaches_a_key_that_has_recovered;
                 settling: what_is_held_is_held_until_it_is_given_back;
+                settling: what_nobody_waits_for_is_given_back;
                 waiting: patience_books_ahead_in_order_of_arrival;
                 waiting: a_request_that_would_wait_too_long_is_refused_at_once;
                 waiting: a_booked_place_can_be_given_back;

@@ -141,3 +141,23 @@ pub fn what_is_held_is_held_until_it_is_given_back(subject: &Subject<impl Store>
         assert!(!subject.admits(limit, "alice"));
     }
 }
+
+/// A client leaves while the store decides, before or after it has charged.
+pub fn what_nobody_waits_for_is_given_back(subject: &Subject<impl Store>) {
+    for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
+        let alone = Charge::of(limit, key("alice"), 1);
+        // Two keys, which may be on two servers.
+        let mut both = alone.clone();
+        both.add(limit, key("bob"), 1).expect("two keys");
+        for polls in 0..=2 {
+            for _ in 0..5 {
+                subject.leave(&alone, polls);
+                subject.leave(&both, polls);
+            }
+        }
+        for name in ["alice", "bob"] {
+            let admitted = (0..10).filter(|_| subject.admits(limit, name)).count();
+            assert_eq!(admitted, 5, "{limit} for {name}");
+        }
+    }
+}

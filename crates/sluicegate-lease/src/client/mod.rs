@@ -3,23 +3,11 @@
 //! A [`Session`] has no clock and no network: it says what to send and when, and is told what came back. Times are
 //! milliseconds since any moment, by a clock that never steps back.
 
-mod backoff;
-mod held;
-#[cfg(test)]
-mod tests;
-
 use indexmap::IndexMap;
 
-use self::backoff::Backoff;
-use self::held::{Held, LONGEST_LEASE};
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::message::{Release, Request, ResourceRequest, Response};
-use crate::millis::millis;
-use crate::pool::{Answer, Grant};
-use crate::rules::{Rule, holds};
-
-pub use self::held::OnLoss;
+use crate::fair::Demand;
+use crate::message::{Answer, Grant, Release, Request, ResourceRequest, Response, millis};
 
 /// One client's dealings with its server.
 ///
@@ -268,9 +256,8 @@ impl Session {
 
     /// An answer has come. Answers to earlier requests, and of masters that have been replaced, change nothing.
     pub fn answered(&mut self, now: u64, response: &Response) {
-        let newest = |flight: &Flight| flight.sequence == response.sequence;
-        let is_obeyed = |flight: &Flight| newest(flight) || !holds(Rule::IgnoreStaleAnswers);
-        let Some(flight) = self.flight.filter(is_obeyed) else { return };
+        let is_newest = |flight: &Flight| flight.sequence == response.sequence;
+        let Some(flight) = self.flight.filter(is_newest) else { return };
         if response.fence < self.fence || response.answers.len() != flight.resources {
             return self.failed(now);
         }
@@ -367,3 +354,124 @@ fn asks_again(grant: &Grant) -> u64 {
     };
     millis(grant.refresh).min(longest).max(SHORTEST_WAIT)
 }
+
+/// What may be used of a resource when its lease has ended and was not renewed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLoss {
+    /// Nothing. The sum of what all clients use stays within the capacity.
+    #[default]
+    Stop,
+    /// As much as before. For clients that serve people, of a resource that is protected otherwise.
+    Keep,
+    /// The safe capacity that came with the last grant.
+    Safe,
+}
+
+/// No template has longer leases.
+pub(super) const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
+
+/// What a client knows of one resource.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) demands: Vec<Demand>,
+    pub(super) outstanding: Amount,
+    pub(super) learning: bool,
+    pub(super) on_loss: OnLoss,
+    pub(super) granted: Amount,
+    pub(super) expires: u64,
+    pub(super) safe: Amount,
+    /// What it has reported to have, and what the server is known to have heard.
+    reported: Amount,
+    heard: Amount,
+}
+
+impl Held {
+    pub(super) fn new() -> Self {
+        Self {
+            demands: vec![Demand::of(Amount::ZERO)],
+            outstanding: Amount::ZERO,
+            learning: false,
+            on_loss: OnLoss::Stop,
+            granted: Amount::ZERO,
+            expires: 0,
+            safe: Amount::ZERO,
+            reported: Amount::ZERO,
+            heard: Amount::ZERO,
+        }
+    }
+
+    pub(super) fn capacity(&self, now: u64) -> Amount {
+        match self.on_loss {
+            _ if now < self.expires => self.granted,
+            OnLoss::Stop => Amount::ZERO,
+            OnLoss::Keep => self.granted,
+            OnLoss::Safe => self.safe,
+        }
+    }
+
+    /// What to report.
+    pub(super) fn tell(&mut self, now: u64) -> Amount {
+        self.reported = self.capacity(now);
+        self.reported
+    }
+
+    pub(super) fn has_returned(&self, now: u64) -> bool {
+        now >= self.expires || (self.granted.is_zero() && self.heard.is_zero())
+    }
+
+    /// Takes a grant that was asked for at `sent`.
+    pub(super) fn grant(&mut self, sent: u64, grant: &Grant) {
+        self.heard = self.reported;
+        self.granted = grant.capacity;
+        self.expires = sent.saturating_add(millis(grant.ttl).min(LONGEST_LEASE));
+        self.safe = grant.safe;
+    }
+}
+
+/// When to ask again: `1 s × 1.3ⁿ`, at most 60 s, after `n` failures in a row, as Doorman's clients do. All waits are
+/// shortened by up to a tenth, so that clients that began together do not go on together.
+#[derive(Debug, Clone)]
+pub(super) struct Backoff {
+    failures: i32,
+    random: u64,
+}
+
+const FIRST: f64 = 1_000.0;
+const FACTOR: f64 = 1.3;
+const LONGEST: f64 = 60_000.0;
+
+impl Backoff {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { failures: 0, random: seed }
+    }
+
+    /// How long to wait after a failure.
+    pub(super) fn failed(&mut self) -> u64 {
+        let wait = (FIRST * FACTOR.powi(self.failures)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1).min(100);
+        self.early(wait as u64)
+    }
+
+    /// Whether the last request has failed.
+    pub(super) const fn is_waiting(&self) -> bool {
+        self.failures > 0
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Up to a tenth less than `wait`.
+    pub(super) fn early(&mut self, wait: u64) -> u64 {
+        // Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        wait - mixed % (wait / 10 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,11 +9,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
-use super::cluster::{Cluster, Held};
+use super::cluster::{
+    Cluster, Held, Keys, delete, get, is_absent, is_of_lease, is_of_revision, put,
+};
 use super::generated::response_op::Response;
 use super::generated::{KeyValue, RangeRequest};
-use super::keys::Keys;
-use super::transaction::{delete, get, is_absent, is_of_lease, is_of_revision, put};
 use crate::grpc::Role;
 use crate::pool::{Change, Known};
 

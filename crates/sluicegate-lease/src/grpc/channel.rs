@@ -7,10 +7,10 @@ use http::uri::Scheme;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 
-use super::address::{AddressError, address};
 use super::generated::capacity_client::CapacityClient;
 use super::wire::{ReadResponse, write_release, write_request, write_server_request};
-use crate::lease::{Transport, TransportError};
+use crate::config_error::ConfigError;
+use crate::lease::{LeaseClient, LeaseClientBuilder, Transport, TransportError};
 use crate::message::{Release, Request, Response};
 
 /// Carries requests over gRPC, to the master among one or more servers.
@@ -50,11 +50,11 @@ impl GrpcTransport {
     ///
     /// # Errors
     /// There is no address, or one that cannot be right.
-    pub fn new<S: AsRef<str>>(servers: impl IntoIterator<Item = S>) -> Result<Self, AddressError> {
+    pub fn new<S: AsRef<str>>(servers: impl IntoIterator<Item = S>) -> Result<Self, ConfigError> {
         let servers = servers.into_iter().map(|server| address(server.as_ref(), &Scheme::HTTP));
         let servers: Vec<Uri> = servers.collect::<Result<_, _>>()?;
         if servers.is_empty() {
-            return Err(AddressError::none());
+            return Err(ConfigError::new("a client needs the address of at least one server"));
         }
         let route = Route {
             servers,
@@ -142,11 +142,13 @@ impl Route {
     }
 
     /// Asks the master next. Without encryption it is not asked if the first server was to be asked with it.
-    fn redirect(&mut self, master: &str) -> Result<(), AddressError> {
+    fn redirect(&mut self, master: &str) -> Result<(), ConfigError> {
         let scheme = self.servers[self.at].scheme().cloned().unwrap_or(Scheme::HTTP);
         let master = address(master, &scheme)?;
         if scheme == Scheme::HTTPS && master.scheme() != Some(&scheme) {
-            return Err(AddressError::not_encrypted(&master));
+            return Err(ConfigError::new(format!(
+                "the master at `{master}` would be asked without encryption"
+            )));
         }
         if *self.target() != master {
             self.disconnect();
@@ -267,5 +269,92 @@ impl Transport for GrpcTransport {
                 None => Ok(()),
             }
         }
+    }
+}
+
+/// Checks the address of a server, such as `http://10.0.0.7:5555`. Without a scheme, it has that of `default`.
+pub(crate) fn address(text: &str, default: &Scheme) -> Result<Uri, ConfigError> {
+    let shown = || text.chars().take(MAX_SHOWN).collect::<String>();
+    let wrong =
+        |problem: &str| Err(ConfigError::new(format!("the address `{}` {problem}", shown())));
+    let uri = match text.contains("://") {
+        true => text.parse::<Uri>(),
+        false => format!("{default}://{text}").parse(),
+    };
+    let Some(uri) = uri.ok().filter(|uri| uri.host().is_some_and(|host| !host.is_empty())) else {
+        return Err(ConfigError::new(format!(
+            "`{}` is not the address of a server, such as `http://10.0.0.7:5555`",
+            shown()
+        )));
+    };
+    if uri.scheme() == Some(&Scheme::HTTPS) && !cfg!(feature = "tls") {
+        return wrong("needs the feature `tls`");
+    }
+    if ![Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme()) {
+        return wrong("does not begin with http:// or https://");
+    }
+    Ok(uri)
+}
+
+/// How much of a wrong address is shown.
+const MAX_SHOWN: usize = 100;
+
+impl LeaseClient {
+    /// Makes a client with a random name that asks the server at `address`, such as `http://10.0.0.7:5555`.
+    ///
+    /// It connects in the background, also to a server that is started later.
+    ///
+    /// # Errors
+    /// The address cannot be right.
+    ///
+    /// # Panics
+    /// It is called outside of a Tokio runtime.
+    #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
+    pub fn connect(address: &str) -> Result<Self, ConfigError> {
+        Self::builder().connect([address])
+    }
+}
+
+impl LeaseClientBuilder {
+    /// Makes a client that asks the master among the servers at these addresses. Not all of them have to be listed: a
+    /// server that is not the master names the master.
+    ///
+    /// # Errors
+    /// There is no address, or one that cannot be right.
+    ///
+    /// # Panics
+    /// It is called outside of a Tokio runtime.
+    #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
+    pub fn connect<S: AsRef<str>>(
+        self,
+        addresses: impl IntoIterator<Item = S>,
+    ) -> Result<LeaseClient, ConfigError> {
+        Ok(self.over(GrpcTransport::new(addresses)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_scheme_has_that_of_the_first_server() {
+        let uri = address("10.0.0.7:5555", &Scheme::HTTP).unwrap();
+        assert_eq!(uri, "http://10.0.0.7:5555");
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_right_is_named() {
+        let error = |text: &str| address(text, &Scheme::HTTP).unwrap_err().to_string();
+        assert_eq!(
+            error("not an address"),
+            "`not an address` is not the address of a server, such as `http://10.0.0.7:5555`"
+        );
+        assert_eq!(
+            error("ftp://host"),
+            "the address `ftp://host` does not begin with http:// or https://"
+        );
+        assert!(error(&"x".repeat(100_000)).len() < 300);
+        assert!(error("").contains("is not the address"));
     }
 }

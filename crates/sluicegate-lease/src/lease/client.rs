@@ -1,5 +1,3 @@
-use std::error::Error;
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,9 +8,10 @@ use super::task::Task;
 use super::transport::{Transport, TransportError};
 use crate::amount::Amount;
 use crate::client::{OnLoss, Session};
-use crate::demand::Demand;
+use crate::config_error::ConfigError;
+use crate::fair::Demand;
 use crate::limit::Wants;
-use crate::millis::millis;
+use crate::message::millis;
 use crate::pool::MAX_NAME;
 
 /// Leases resources from a server, and renews the leases.
@@ -182,25 +181,31 @@ impl LeaseBuilder {
     ///
     /// # Errors
     /// The name or the weight cannot be right, this client leases the resource already, or the client is closed.
-    pub fn lease(self) -> Result<Lease, LeaseError> {
-        let error = |problem| Err(LeaseError { resource: self.resource.clone(), problem });
-        if !(1..=MAX_NAME).contains(&self.resource.len()) {
-            return error(Problem::Name);
+    pub fn lease(self) -> Result<Lease, ConfigError> {
+        let resource = &self.resource;
+        let error = |problem: String| Err(ConfigError::new(problem));
+        if !(1..=MAX_NAME).contains(&resource.len()) {
+            let bytes = resource.len();
+            return error(format!("the name of a resource has 1 to {MAX_NAME} bytes, not {bytes}"));
         }
         if self.demand.want.weight == 0 {
-            return error(Problem::Weight);
+            return error(format!("the lease of `{resource}` has a weight of zero"));
         }
         let shared = &self.owner.0;
         let mut wanted = shared.wanted();
         // It has also ended if its runtime has.
         if wanted.is_closed || *shared.ended.borrow() {
-            return error(Problem::Closed);
+            return error(format!("`{resource}` cannot be leased by a client that is closed"));
         }
-        if wanted.entries.iter().any(|entry| entry.resource == self.resource) {
-            return error(Problem::Twice);
+        if wanted.entries.iter().any(|entry| entry.resource == *resource) {
+            return error(format!(
+                "this client leases `{resource}` already: clone that lease instead"
+            ));
         }
         if wanted.entries.len() >= MAX_RESOURCES {
-            return error(Problem::Many);
+            return error(format!(
+                "this client leases {MAX_RESOURCES} resources already, without `{resource}`"
+            ));
         }
         let entry = Entry::new(&self.resource, self.demand, self.wants, self.on_loss, self.safe);
         let entry = Arc::new(entry);
@@ -213,49 +218,3 @@ impl LeaseBuilder {
 
 /// As many resources as a server answers for in one request.
 const MAX_RESOURCES: usize = 1_000;
-
-/// A resource that cannot be leased.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseError {
-    resource: Box<str>,
-    problem: Problem,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Problem {
-    Name,
-    Weight,
-    Twice,
-    Many,
-    Closed,
-}
-
-impl fmt::Display for LeaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, problem } = self;
-        match problem {
-            Problem::Name => {
-                write!(
-                    f,
-                    "the name of a resource has 1 to {MAX_NAME} bytes, not {}",
-                    resource.len()
-                )
-            }
-            Problem::Weight => write!(f, "the lease of `{resource}` has a weight of zero"),
-            Problem::Twice => {
-                write!(f, "this client leases `{resource}` already: clone that lease instead")
-            }
-            Problem::Many => {
-                write!(
-                    f,
-                    "this client leases {MAX_RESOURCES} resources already, without `{resource}`"
-                )
-            }
-            Problem::Closed => {
-                write!(f, "`{resource}` cannot be leased by a client that is closed")
-            }
-        }
-    }
-}
-
-impl Error for LeaseError {}

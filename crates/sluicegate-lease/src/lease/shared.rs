@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use super::state::LeaseState;
+use super::handle::LeaseState;
 use super::transport::TransportError;
 use crate::amount::Amount;
 use crate::client::OnLoss;
-use crate::demand::Demand;
+use crate::fair::Demand;
 use crate::limit::{LeasedLimit, Wants, WeakLimit};
 
 /// One resource that a client leases.

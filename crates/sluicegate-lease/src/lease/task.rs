@@ -5,11 +5,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::clock::Clock;
-use super::flight::{Flight, arrival};
+use super::handle::{Basis, LeaseState};
 use super::shared::{Entry, Shared};
-use super::state::{Basis, LeaseState};
-use super::transport::{Transport, TransportError};
+use super::transport::{Clock, Flight, Transport, TransportError, arrival};
 use crate::amount::Amount;
 use crate::client::{Action, OnLoss, Session};
 use crate::limit::LeasedLimit;

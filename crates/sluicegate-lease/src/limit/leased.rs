@@ -1,18 +1,19 @@
 use std::any::Any;
 use std::fmt;
-#[cfg(feature = "client")]
-use std::sync::Weak;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::clock::Clock;
 use sluicegate_core::{Limit, Memory};
 
+use super::build::Wants;
+use super::meter::Terms;
 use super::state::State;
-use super::terms::Terms;
-use super::wants::Wants;
 use crate::amount::Amount;
 use crate::client::Session;
+
+#[cfg(feature = "client")]
+use std::sync::Weak;
 
 /// A limit whose numbers follow a lease, and the store that decides by it.
 ///

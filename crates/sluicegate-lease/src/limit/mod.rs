@@ -41,22 +41,17 @@
 //! All keys share the lease, so use [`Global`](sluicegate_core::Global). The limit of a client is another limit, in a
 //! layer of its own or in a store [beside](LeasedBuilder::beside) this one.
 
-mod bucket;
 mod build;
-mod gauge;
 mod learned;
 mod leased;
-mod several;
-mod shown;
+mod meter;
 mod state;
 mod store;
-mod terms;
 #[cfg(test)]
 mod tests;
-mod wants;
 
-pub use self::build::LeasedBuilder;
+pub use self::build::{LeasedBuilder, Wants};
 pub use self::leased::LeasedLimit;
+
 #[cfg(feature = "client")]
 pub(crate) use self::leased::WeakLimit;
-pub use self::wants::Wants;

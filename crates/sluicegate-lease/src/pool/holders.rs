@@ -3,10 +3,8 @@ use std::fmt;
 use indexmap::IndexMap;
 
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::message::bare;
-use crate::pool::ask::Ask;
-use crate::rules::{Rule, holds};
+use crate::fair::Demand;
+use crate::message::{Ask, bare};
 
 /// The clients of a resource.
 #[derive(Clone, Default)]
@@ -84,7 +82,7 @@ impl Holders {
 
     /// Whether a request with this number comes late or twice.
     pub(super) fn has_seen(&self, at: usize, sequence: u64) -> bool {
-        sequence <= self.by_name[at].sequence && holds(Rule::IgnoreStaleRequests)
+        sequence <= self.by_name[at].sequence
     }
 
     /// What a client was granted that has not ended, and that it has not given up.

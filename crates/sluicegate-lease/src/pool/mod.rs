@@ -43,31 +43,24 @@
 //! assert_eq!(ask("two", 2, 20), 20.0);
 //! assert_eq!(ask("one", 3, 60), 60.0);
 //! assert_eq!(ask("two", 3, 20), 60.0);
-//! # Ok::<(), sluicegate_lease::TemplateError>(())
+//! # Ok::<(), sluicegate_lease::ConfigError>(())
 //! ```
 
-mod ask;
 mod bands;
-mod demands;
 mod holders;
-mod learning;
 mod resource;
-mod rise;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::learning::Learning;
-use self::resource::{Resource, with_drift};
+use self::resource::{Learning, Resource, with_drift};
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::message::{Release, Request, Response, bare};
-use crate::millis::millis;
-use crate::rules::{Rule, holds};
+use crate::fair::Demand;
+use crate::message::{Release, Request, Response, bare, millis};
 use crate::template::{Source, Template, Templates};
 
-pub use self::ask::{Answer, Ask, AskError, Grant, MAX_DEMANDS, MAX_NAME};
+pub use crate::message::{Answer, Ask, AskError, Grant, MAX_DEMANDS, MAX_NAME};
 
 /// Divides resources among clients that ask for them.
 #[derive(Debug, Clone)]
@@ -345,7 +338,7 @@ impl Pool {
     /// What this server's clients want of a resource, to ask a parent for it: at most [`MAX_DEMANDS`].
     pub fn demands(&self, resource: &str) -> Vec<Demand> {
         let resource = self.resources.get(resource).into_iter();
-        demands::aggregate(resource.flat_map(|resource| resource.holders().demands()).flatten())
+        bands::aggregate(resource.flat_map(|resource| resource.holders().demands()).flatten())
     }
 
     /// What this server's clients may be using of a resource.
@@ -423,9 +416,6 @@ impl Pool {
 }
 
 fn learns_until(since: u64, template: &Template) -> u64 {
-    if !holds(Rule::Learn) {
-        return since;
-    }
     since.saturating_add(with_drift(millis(template.learning.unwrap_or(template.lease))))
 }
 

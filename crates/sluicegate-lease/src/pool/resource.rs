@@ -1,14 +1,11 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::millis::millis;
-use crate::pool::ask::{Answer, Ask, AskError, Grant};
+use crate::fair::Demand;
+use crate::message::{Answer, Ask, AskError, Grant, millis};
 use crate::pool::bands::Bands;
 use crate::pool::holders::Holders;
-use crate::pool::learning::Learning;
-use crate::pool::rise::Rise;
-use crate::rules::{Rule, holds};
 use crate::template::{Algorithm, Source, Template};
 
 /// One resource: its clients, and how its capacity is divided among them.
@@ -116,7 +113,6 @@ impl Resource {
         let lease = millis(self.template.lease);
         match self.template.source {
             Source::Own(_) => lease,
-            Source::Parent if !holds(Rule::EndWithParent) => lease,
             Source::Parent => lease.min(self.leased.1.saturating_sub(now)),
         }
     }
@@ -159,7 +155,7 @@ impl Resource {
         }
         let mut may_hold = false;
         if let Some(learning) = &mut self.learning {
-            if ask.fence != fence && holds(Rule::MeetFirst) {
+            if ask.fence != fence {
                 return Ok(Answer::AskAgain);
             }
             if ask.learning {
@@ -178,14 +174,13 @@ impl Resource {
         if ask.uses() > held {
             self.not_believed = Some(held);
         }
-        let keeps = ask.learning && holds(Rule::KeepWhileLearning);
-        if !keeps {
+        if !ask.learning {
             self.holders.report(at, ask.uses());
         }
         let mut part = match &self.learning {
             Some(_) => Part::all(ask.has.min(ask.wants()).min(held).min(self.most(now))),
             // It gets what it had before it lost its memory.
-            None if keeps => Part::all(held.min(self.most(now))),
+            None if ask.learning => Part::all(held.min(self.most(now))),
             None => self.fair_part(now, ask, at),
         };
         if ttl == 0 {
@@ -250,7 +245,7 @@ impl Resource {
     /// Writes down what a client may be using from now on: this, and what is in use of what it was granted before.
     fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, granted: Amount, ttl: u64) {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
-        let in_use = ask.in_use().min(self.holders.held_by(at));
+        let in_use = ask.outstanding.min(self.holders.held_by(at));
         let until = now.saturating_add(with_drift(lease));
         self.holders.hold(at, ask.sequence, granted.max(in_use), until);
     }
@@ -331,4 +326,74 @@ const LEARNING_REFRESH: Duration = Duration::from_secs(1);
 
 pub(super) fn with_drift(lease: u64) -> u64 {
     lease + lease / CLOCK_DRIFT + 2
+}
+
+/// What a new master has still to learn of a resource.
+#[derive(Debug, Clone)]
+pub(super) struct Learning {
+    /// When every grant of the last master has ended.
+    until: u64,
+    /// Clients that may hold a lease and have not told yet; `None` if nobody knows who they are.
+    unknown: Option<BTreeSet<Box<str>>>,
+}
+
+impl Learning {
+    pub(super) fn new(until: u64, known: Option<BTreeSet<Box<str>>>) -> Self {
+        Self { until, unknown: known }
+    }
+
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        now >= self.until || self.unknown.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// A client has told what it holds. Returns whether it may hold something that is not known yet.
+    pub(super) fn reported(&mut self, client: &str) -> bool {
+        self.unknown.as_mut().is_none_or(|unknown| unknown.remove(client))
+    }
+}
+
+/// Whether clients want much more than the parent of their server knows, so that nobody waits for a refresh interval at
+/// each level of a tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rise {
+    /// What clients want now, what the parent was told that they want, and for what it has granted something.
+    wanted: Amount,
+    told: Amount,
+    supplied: Amount,
+    /// Since when they want much more than that.
+    since: Option<u64>,
+}
+
+/// Clients ask more often for so long, in milliseconds, if nothing comes from the parent.
+const AWAITED: u64 = 10_000;
+
+impl Rise {
+    pub(super) fn wants(&mut self, now: u64, wanted: Amount) {
+        self.wanted = wanted;
+        self.since = self.since.or(Some(now)).filter(|_| is_much_more(wanted, self.supplied));
+    }
+
+    pub(super) fn told(&mut self) {
+        self.told = self.wanted;
+    }
+
+    /// The parent has answered what it was told.
+    pub(super) fn supplied(&mut self) {
+        self.supplied = self.told;
+        self.since = self.since.filter(|_| is_much_more(self.wanted, self.supplied));
+    }
+
+    /// Whether clients want much more than the parent was told and than it has granted.
+    pub(super) fn is_untold(&self, capacity: Amount) -> bool {
+        is_much_more(self.wanted, self.told) && self.wanted > capacity
+    }
+
+    /// Whether the parent will soon answer.
+    pub(super) fn is_awaited(&self, now: u64) -> bool {
+        self.since.is_some_and(|since| now < since.saturating_add(AWAITED))
+    }
+}
+
+fn is_much_more(wanted: Amount, before: Amount) -> bool {
+    wanted.millionths() > before.millionths().saturating_add(before.millionths() / 4)
 }

@@ -3,7 +3,7 @@
 
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sluicegate_lease::pool::{Change, Known};
 use sluicegate_lease::{Amount, Demand, Server, Template, Templates};
 use stateright::{Model, Property};
 
-use crate::rules::{Rule, without};
+use crate::simulation::Rule;
 
 const RESOURCE: &str = "db";
 const CAPACITY: u64 = 2;
@@ -69,6 +69,9 @@ pub(crate) struct State {
     late: usize,
     cut: BTreeSet<Party>,
     left: Bounds,
+    /// The numbers of the newest requests, and of requests without the rule about stale ones.
+    newest: BTreeMap<Party, u64>,
+    renumbered: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -134,8 +137,17 @@ impl State {
         });
         let (jobs, clients) = (jobs.collect(), clients.collect());
         let messages = Vec::new();
-        let mut state =
-            Self { now: 0, jobs, clients, messages, late: 0, cut: BTreeSet::new(), left: bounds };
+        let mut state = Self {
+            now: 0,
+            jobs,
+            clients,
+            messages,
+            late: 0,
+            cut: BTreeSet::new(),
+            left: bounds,
+            newest: BTreeMap::new(),
+            renumbered: 0,
+        };
         (0..state.jobs.len()).for_each(|job| state.elect(job));
         state.poll();
         state
@@ -146,7 +158,11 @@ impl State {
         job.fence += 1;
         let known = job.known.iter();
         let known = known.map(|client| Known { resource: RESOURCE.into(), client: client.clone() });
-        job.server.lead(self.now, job.fence, Some(known.collect()), 0);
+        let known = match self.left.without {
+            Some(Rule::Learn) => Vec::new(),
+            _ => known.collect(),
+        };
+        job.server.lead(self.now, job.fence, Some(known), 0);
     }
 
     /// Everybody sends what is due.
@@ -179,6 +195,7 @@ impl State {
     }
 
     fn send(&mut self, from: Party, to: usize, body: Request) {
+        self.newest.insert(from, body.sequence);
         if self.cut.contains(&from) {
             return;
         }
@@ -194,16 +211,26 @@ impl State {
     /// Delivers a message, and returns the answer to a request.
     fn deliver(&mut self, message: Message) -> Option<Message> {
         match message {
-            Message::Request { from, to, body } => {
-                let body = self.jobs[to].server.answer(self.now, &body).ok();
+            Message::Request { from, to, mut body } => {
+                let sequence = body.sequence;
+                if let Some(rule) = self.left.without {
+                    self.renumbered += u64::from(rule == Rule::IgnoreStaleRequests);
+                    rule.bend_request(&mut body, self.jobs[to].fence, self.renumbered);
+                }
+                let answer = self.jobs[to].server.answer(self.now, &body).ok();
                 self.write_down(to);
+                let body = answer.map(|answer| Response { sequence, ..answer });
                 return Some(Message::Response { to: from, body });
             }
-            Message::Response { to: Party::Client(at), body: Some(body) } => {
-                self.clients[at].1.answered(self.now, &body);
-            }
-            Message::Response { to: Party::Job(at), body: Some(body) } => {
-                self.jobs[at].server.answered(self.now, &body);
+            Message::Response { to, body: Some(mut body) } => {
+                if let Some(rule) = self.left.without {
+                    let lease = Duration::from_millis(STEP * STEPS_IN_LEASE);
+                    rule.bend_response(&mut body, self.newest[&to], lease);
+                }
+                match to {
+                    Party::Client(at) => self.clients[at].1.answered(self.now, &body),
+                    Party::Job(at) => self.jobs[at].server.answered(self.now, &body),
+                }
             }
             Message::Response { body: None, .. } => {}
         }
@@ -331,10 +358,7 @@ impl Model for Bounds {
 
     fn next_state(&self, last: &State, action: Step) -> Option<State> {
         let mut state = last.clone();
-        match self.without {
-            Some(rule) => without(rule, || state.take(&action)),
-            None => state.take(&action),
-        }
+        state.take(&action);
         Some(state)
     }
 

@@ -3,7 +3,7 @@ use std::env;
 use stateright::{Checker, Model, UniformChooser};
 
 use super::Bounds;
-use crate::rules::Rule;
+use crate::simulation::Rule;
 
 /// One server and two clients, of which the first one has everything in the beginning.
 const ONE_SERVER: Bounds = Bounds {

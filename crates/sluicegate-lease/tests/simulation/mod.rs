@@ -2,6 +2,7 @@
 
 mod buckets;
 mod random;
+mod rules;
 mod scenarios;
 mod seen;
 mod setting;
@@ -10,6 +11,7 @@ mod tests;
 mod wheel;
 mod world;
 
+pub(crate) use self::rules::Rule;
 pub(crate) use self::scenarios::{SCENARIOS, crowd, crowded, scenario};
 pub(crate) use self::seen::Seen;
 pub(crate) use self::setting::Setting;

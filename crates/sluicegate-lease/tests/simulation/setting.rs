@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::random::Random;
+use super::rules::Rule;
 
 /// How a world is.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub(crate) struct Setting {
     pub(crate) drift: Option<u64>,
     /// Whether the list of clients survives the master.
     pub(crate) knows_clients: bool,
+    /// A rule that is not in force.
+    pub(crate) without: Option<Rule>,
 }
 
 /// What happens to messages.
@@ -49,6 +52,7 @@ impl Setting {
             network: Network { latency: 5, ..Network::default() },
             drift: None,
             knows_clients: true,
+            without: None,
         }
     }
 

@@ -11,6 +11,7 @@ use sluicegate_lease::{Amount, Demand, Server, Template, Templates};
 
 use super::buckets::Bucket;
 use super::random::Random;
+use super::rules::Rule;
 use super::seen::{Sample, Seen};
 use super::setting::{Clock, Setting};
 use super::wheel::Wheel;
@@ -58,6 +59,8 @@ struct Link {
     cut: [u64; 2],
     /// When the last request, and the last answer, arrives.
     last: [u64; 2],
+    /// The number of the newest request.
+    newest: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,7 +346,10 @@ impl World {
             .known
             .iter()
             .map(|client| Known { resource: RESOURCE.into(), client: client.clone() });
-        let clients = known.then(|| clients.collect());
+        let clients = match self.setting.without {
+            Some(Rule::Learn) => Some(Vec::new()),
+            _ => known.then(|| clients.collect()),
+        };
         job.server.lead(job.clock.local(now), job.fence, clients, seed);
     }
 
@@ -389,7 +395,14 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: Party, request: Request) {
+    fn send(&mut self, from: Party, mut request: Request) {
+        let link = self.link(from);
+        link.newest = request.sequence;
+        let to = link.to;
+        if let Some(rule) = self.setting.without {
+            let number = request.sequence;
+            rule.bend_request(&mut request, self.jobs[to].fence, number);
+        }
         let [first, second] = self.arrivals(from, REQUESTS);
         if let Some(time) = second {
             self.events.at(time, Event::Asked { from, request: request.clone() });
@@ -448,8 +461,12 @@ impl World {
         }
     }
 
-    fn answered(&mut self, to: Party, response: Option<Response>) {
+    fn answered(&mut self, to: Party, mut response: Option<Response>) {
         let now = self.now();
+        if let (Some(rule), Some(response)) = (self.setting.without, &mut response) {
+            let newest = self.link(to).newest;
+            rule.bend_response(response, newest, self.setting.lease);
+        }
         match to {
             Party::Client(at) => {
                 let client = &mut self.clients[at];

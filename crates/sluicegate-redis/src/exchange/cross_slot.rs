@@ -12,8 +12,8 @@ use sluicegate_core::adapter::remote::{self, LimitOutcome};
 use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
-use crate::exchange::answer::receipts;
-use crate::exchange::call::TimedCall;
+use super::settle::receipts;
+use crate::exchange::call;
 use crate::exchange::settle::settle;
 use crate::exchange::shared::Shared;
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ impl Drop for ChargedSoFar<'_> {
 }
 
 /// Calls one slot after another.
-pub(crate) async fn call(
+pub(crate) async fn decide(
     shared: Arc<Shared>,
     operation: Operation,
     parts: Vec<SlotCharge>,
@@ -86,7 +86,7 @@ pub(crate) async fn call(
     let operation =
         if is_never && operation == Operation::Take { Operation::Peek } else { operation };
     let begin = |operation, part: &SlotCharge| {
-        TimedCall::begin(&shared, operation, part.charge.clone(), &part.keys, (part.slot, left()))
+        call::begin(&shared, operation, part.charge.clone(), &part.keys, (part.slot, left()))
     };
     let mut replies = Vec::with_capacity(parts.len());
     let mut charged = ChargedSoFar { shared: &shared, paid: Vec::new() };

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::exchange::delivery;
 use crate::exchange::request::Request;
+use crate::exchange::settle::deliver_once;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
 use crate::places::Due;
 use crate::runtime::{Runtime, before};
-use crate::script::{Call, Caller, renew};
+use crate::script::{Call, Caller, lost};
 
 /// Rows that one script renews. A server, which runs one script at a time, needs less than half a millisecond for it.
 const ROWS_PER_SCRIPT: usize = 64;
@@ -84,9 +84,9 @@ async fn renew_some(shared: Arc<Shared>, turn: u64, rows: Rows) -> bool {
     let asked = shared.runtime.clock.now();
     let request = request(&shared, turn, &rows);
     let in_time = shared.runtime.sleep(shared.places.pause());
-    let answer = before(in_time, delivery::send(&shared, &request)).await;
+    let answer = before(in_time, deliver_once(&shared, &request)).await;
     let answer = answer.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)));
-    match answer.map(|answer| renew::lost(&answer)) {
+    match answer.map(|answer| lost(&answer)) {
         Ok(Ok(lost)) => {
             shared.places.renewed(&rows, asked);
             shared.counters.places_lost(lost);

@@ -3,14 +3,11 @@ use std::sync::Arc;
 use redis::Cmd;
 use sluicegate_core::adapter::Charge;
 
-use crate::exchange::batch;
-use crate::exchange::evaluate::Evaluation;
+use crate::exchange::evaluate::{Evaluation, send_together};
 use crate::exchange::shared::Shared;
 use crate::failure::Failure;
 use crate::places::Claim;
-use crate::script::batch::SingleCall;
-use crate::script::command::by_hash;
-use crate::script::{Call, Operation, Row, Script};
+use crate::script::{Call, Operation, Row, Script, SingleCall, by_hash};
 use crate::wire::node::{Connection, Node};
 use crate::wire::route::Route;
 
@@ -70,7 +67,7 @@ impl Request {
         let shared = &self.shared;
         match &self.payload {
             Payload::Batchable(call) => {
-                batch::send(shared, self.slot, call.clone(), node, connection).await
+                send_together(shared, self.slot, call.clone(), node, connection).await
             }
             Payload::Alone(command) => {
                 let (slot, script) = (self.slot, self.script);
@@ -87,7 +84,7 @@ impl Request {
     ) -> Result<Vec<u8>, Failure> {
         match self.payload {
             Payload::Batchable(call) => {
-                batch::send(&self.shared, self.slot, call, node, connection).await
+                send_together(&self.shared, self.slot, call, node, connection).await
             }
             // In a box, so that the future of a batched call stays small.
             Payload::Alone(_) => Box::pin(self.send(node, connection)).await,

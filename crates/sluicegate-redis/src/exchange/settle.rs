@@ -4,19 +4,19 @@
 //! puts the command on the connection. So the next question of the same caller is behind it and is decided
 //! after it. Only what is not done by then goes to the background.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use sluicegate_core::adapter::{Charge, Debit, Receipt};
+use sluicegate_core::adapter::{Charge, Debit, Receipt, remote};
 
-use crate::exchange::answer::{LateAnswer, read, receipts};
-use crate::exchange::delivery::{deliver, in_time};
+use crate::exchange::background::Reservation;
 use crate::exchange::request::Request;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
 use crate::places::Claim;
 use crate::runtime::before;
-use crate::script::{Call, Row};
+use crate::script::{Call, Reply, Row};
 use crate::wire::node::{Connection, Node};
 
 /// Changes the charge that wrote `receipt` to `spent`.
@@ -135,4 +135,95 @@ fn settlement(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64
     let row = Row { key: &key, debit };
     let call = Call::settle(&row, receipt, spent, shared.caller(None));
     Request::new(shared, shared.route.slot(&key), call)
+}
+
+/// An answer that is on its way.
+pub(super) type PendingAnswer = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>> + Send>>;
+
+/// An answer that no caller waits for any more, and the connection that it will come on.
+pub(super) struct LateAnswer {
+    pub(super) answer: PendingAnswer,
+    pub(super) node: Arc<Node>,
+    pub(super) connection: Connection,
+    /// The places that the call charges, if any.
+    pub(super) claim: Option<Claim>,
+    pub(super) reservation: Reservation,
+}
+
+/// Reads the answer to a charge.
+pub(super) fn read(charge: &Charge, answer: &[u8]) -> Result<Reply, Failure> {
+    Reply::parse(charge.debits(), answer)
+        .map_err(|malformed| Failure::because(FailureKind::Script, malformed.to_string()))
+}
+
+/// The receipts of the charges that a reply reports, in the order of the debits.
+pub(super) fn receipts(reply: &Reply) -> Vec<Receipt> {
+    remote::outcome(reply.verdict, reply.outcomes.iter().cloned()).receipts().collect()
+}
+
+/// Fails a delivery that takes longer than the background allows.
+pub(super) async fn in_time(
+    shared: &Shared,
+    delivery: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let delivered = before(shared.runtime.sleep(shared.grace), delivery).await;
+    delivered.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)))
+}
+
+/// Tries again for as long as the request cannot have been applied.
+pub(super) async fn deliver(shared: &Shared, request: &Request) -> Result<(), Failure> {
+    let mut attempts = 0;
+    loop {
+        let failure = match deliver_once(shared, request).await {
+            Ok(_) => return Ok(()),
+            Err(failure) => failure,
+        };
+        if failure.may_be_applied() || !is_passing(failure.kind()) {
+            return Err(failure);
+        }
+        attempts += 1;
+        shared.runtime.timer(shared.backoff.after(attempts)).await;
+    }
+}
+
+/// Sends a request once. It needs a permit of the breaker, like any other: while that is open, one request at a time
+/// probes the server.
+pub(crate) async fn deliver_once(shared: &Shared, request: &Request) -> Result<Vec<u8>, Failure> {
+    let node = match shared.route.known(request.slot) {
+        Some(node) => node,
+        None => shared.route.clone().node(request.slot).await?,
+    };
+    let mut permit = node.enter().ok_or_else(|| Failure::new(FailureKind::BreakerOpen))?;
+    let connection = match node.current() {
+        Some(connection) => connection,
+        None => Arc::clone(&node).connection().await?,
+    };
+    let mut learn = |outcome: Result<(), &Failure>| {
+        // Whether the server decides in time is judged by decisions alone.
+        if permit.is_probe() {
+            node.learn(&mut permit, outcome);
+        }
+    };
+    let mut answer = pin!(request.send(Arc::clone(&node), connection));
+    let in_time = before(shared.runtime.sleep(shared.deadline), answer.as_mut()).await;
+    let sent = match in_time {
+        Some(sent) => {
+            learn(sent.as_ref().map(drop));
+            sent
+        }
+        None => {
+            // The answer is still awaited, but it says nothing about the server any more.
+            learn(Err(&Failure::new(FailureKind::TooSlow).after_sending()));
+            answer.await
+        }
+    };
+    if sent.is_err() {
+        shared.route.look();
+    }
+    sent
+}
+
+/// Whether a failure of this kind may be over in a moment.
+const fn is_passing(kind: FailureKind) -> bool {
+    !matches!(kind, FailureKind::WrongType | FailureKind::Script | FailureKind::Protocol)
 }

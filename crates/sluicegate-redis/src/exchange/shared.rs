@@ -11,7 +11,7 @@ use crate::refusals::Refusals;
 use crate::rows::{Naming, row_key};
 use crate::runtime::Runtime;
 use crate::script::Caller;
-use crate::wire::backoff::Backoff;
+use crate::wire::breaker::Backoff;
 use crate::wire::route::Route;
 
 /// What all clones of a store share.

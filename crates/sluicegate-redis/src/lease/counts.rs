@@ -1,7 +1,5 @@
 //! Counts of leased tokens.
 
-use crate::observe::report::Leases;
-
 /// What a [`Leased`](super::Leased) has done since it was made, as [`counts`](super::Leased::counts) shows
 /// it. Clones of a store are counted together.
 ///
@@ -30,48 +28,35 @@ pub struct LeaseCounts {
     pub passed_on: u64,
 }
 
-/// The counters under one lock.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Totals {
-    pub(super) leases: u64,
-    pub(super) leased: u64,
-    pub(super) spent: u64,
-    pub(super) given_back: u64,
-    pub(super) expired: u64,
-    pub(super) here: u64,
-    pub(super) refused: u64,
-}
+impl LeaseCounts {
+    fn numbers(&mut self) -> [&mut u64; 9] {
+        [
+            &mut self.leases,
+            &mut self.leased,
+            &mut self.spent,
+            &mut self.given_back,
+            &mut self.expired,
+            &mut self.unspent,
+            &mut self.admitted_here,
+            &mut self.refused_here,
+            &mut self.passed_on,
+        ]
+    }
 
-impl Totals {
-    /// The increase since the last report. A counter that has decreased reports nothing until it exceeds its old value.
-    pub(super) fn since(&self, reported: &mut Self) -> Leases {
-        let more = |now: u64, reported: &mut u64| {
-            let more = now.saturating_sub(*reported);
-            *reported += more;
-            more
-        };
-        Leases {
-            leases: more(self.leases, &mut reported.leases),
-            taken: more(self.leased, &mut reported.leased),
-            spent: more(self.spent, &mut reported.spent),
-            given_back: more(self.given_back, &mut reported.given_back),
-            expired: more(self.expired, &mut reported.expired),
-            admitted: more(self.here, &mut reported.here),
-            refused: more(self.refused, &mut reported.refused),
+    pub(super) fn add(&mut self, mut other: Self) {
+        for (own, other) in self.numbers().into_iter().zip(other.numbers()) {
+            *own += *other;
         }
     }
-}
 
-impl LeaseCounts {
-    pub(super) fn add(&mut self, totals: &Totals, unspent: u64) {
-        self.leases += totals.leases;
-        self.leased += totals.leased;
-        self.spent += totals.spent;
-        self.given_back += totals.given_back;
-        self.expired += totals.expired;
-        self.unspent += unspent;
-        self.admitted_here += totals.here;
-        self.refused_here += totals.refused;
+    /// The increase since the last report. A counter that has decreased reports nothing until it exceeds its old value.
+    pub(super) fn since(mut self, reported: &mut Self) -> Self {
+        for (now, reported) in self.numbers().into_iter().zip(reported.numbers()) {
+            let more = now.saturating_sub(*reported);
+            *reported += more;
+            *now = more;
+        }
+        self
     }
 }
 
@@ -81,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_decreased_is_not_reported_twice() {
-        let (mut totals, mut reported) = (Totals::default(), Totals::default());
+        let (mut totals, mut reported) = (LeaseCounts::default(), LeaseCounts::default());
         let mut spent = |now| {
             totals.spent = now;
             totals.since(&mut reported).spent

@@ -1,16 +1,26 @@
+//! Decides charges out of leases.
+
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
 use sluicegate_core::adapter::remote::receipt_words;
-use sluicegate_core::adapter::{Debit, Outcome, Receipt};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
 use sluicegate_core::clock::Clock;
-use sluicegate_core::store::Store;
+use sluicegate_core::store::{Store, StoreError};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::Receiver;
 
+use super::share::{Step, Waiter};
 use super::table::Table;
 use super::validity::{LeasedTokens, Moment, Validity};
 use crate::exchange::shared::Shared;
-use crate::store::Redis;
+use crate::failure::{Failure, FailureKind};
+use crate::observe::report;
+use crate::store::{Redis, RedisFuture};
 
 /// How many microseconds the machine's clock may lag behind the time that has passed.
 const SLACK: u64 = 20;
@@ -113,4 +123,149 @@ pub(super) fn with_cost(debit: &Debit, cost: u64) -> Debit {
     let mut debit = debit.clone();
     debit.cost = cost;
     debit
+}
+
+/// The answer of a [`Leased`](crate::Leased) store that needs Redis.
+///
+/// If it is dropped before it is ready, its tokens stay with the process.
+#[must_use = "futures do nothing unless polled"]
+pub struct LeasedFuture(State);
+
+enum State {
+    /// The charge was passed on to Redis unchanged.
+    PassedOn(RedisFuture),
+    /// The request waits for a lease, together with others.
+    Waiting { answer: Receiver<Result<Outcome, Failure>>, inner: Arc<Inner>, debit: Box<Debit> },
+}
+
+impl LeasedFuture {
+    /// The answer to a charge that was passed on to Redis unchanged.
+    pub(super) fn pass_on(answer: Answer<RedisFuture>) -> Answer<Self> {
+        match answer {
+            Answer::Now(outcome) => Answer::Now(outcome),
+            Answer::Later(future) => Answer::Later(Self(State::PassedOn(future))),
+        }
+    }
+
+    pub(super) fn waiting(
+        answer: Receiver<Result<Outcome, Failure>>,
+        inner: &Arc<Inner>,
+        debit: &Debit,
+    ) -> Self {
+        let (inner, debit) = (Arc::clone(inner), Box::new(debit.clone()));
+        Self(State::Waiting { answer, inner, debit })
+    }
+}
+
+impl Future for LeasedFuture {
+    type Output = Result<Outcome, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            State::PassedOn(future) => Pin::new(future).poll(cx),
+            State::Waiting { answer, .. } => {
+                let received = ready!(Pin::new(answer).poll(cx));
+                Poll::Ready(received.unwrap_or_else(|_| Err(abandoned())).map_err(StoreError::from))
+            }
+        }
+    }
+}
+
+/// The runtime has ended, and with it the task that requested the lease.
+fn abandoned() -> Failure {
+    Failure::because(FailureKind::Unreachable, "the runtime of the store has ended")
+}
+
+impl Drop for LeasedFuture {
+    fn drop(&mut self) {
+        if let State::Waiting { answer, inner, debit } = &mut self.0 {
+            answer.close();
+            if let Ok(Ok(outcome)) = answer.try_recv() {
+                inner.undo(debit, &outcome);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LeasedFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LeasedFuture")
+    }
+}
+
+impl Inner {
+    /// The debit and how long its tokens are valid, if it can be leased.
+    #[inline]
+    fn leasable<'c>(&self, charge: &'c Charge) -> Option<(&'c Debit, Validity)> {
+        if charge.len() != 1 || charge.patience().is_some() {
+            return None;
+        }
+        let debit = charge.debits().next()?;
+        let validity = Validity::of(&debit.limit)?;
+        let fits = debit.cost > 0 && debit.cost <= validity.most().min(*self.batch.end());
+        fits.then_some((debit, validity))
+    }
+
+    fn pass_on(&self, charge: &Charge) -> Answer<LeasedFuture> {
+        self.passed_on.fetch_add(1, Ordering::Relaxed);
+        report::passed_on();
+        LeasedFuture::pass_on(self.redis.take(charge))
+    }
+
+    pub(super) fn take(self: &Arc<Self>, charge: &Charge) -> Answer<LeasedFuture> {
+        let Some((debit, validity)) = self.leasable(charge) else { return self.pass_on(charge) };
+        let (at, mut shard) = (self.moment(), self.table.lock(debit));
+        for (debit, tokens) in shard.hand_over_others(debit, at) {
+            // Under the lock, so that it reaches the server before the lease of any thread, and the new numbers do not take
+            // it over as spent.
+            self.settle_unspent(&debit, &tokens);
+            shard.totals.given_back += tokens.unspent;
+        }
+        let found = shard.find_or_make(debit, validity, &self.batch, at);
+        let Some((share, totals)) = found else {
+            drop(shard);
+            return self.pass_on(charge);
+        };
+        share.expire(at, totals);
+        match share.step(at.now, debit.cost, totals) {
+            Step::Decide(outcome, false) => Answer::Now(Ok(outcome)),
+            // If a test turned the clock meanwhile, it would step back when the request arrives.
+            Step::Decide(outcome, true) if at.is_manual => Answer::Now(Ok(outcome)),
+            Step::Decide(outcome, true) => {
+                let wanted =
+                    if self.can_request() { share.request(at.now, &self.batch) } else { None };
+                if wanted.is_some() {
+                    shard.report();
+                }
+                drop(shard);
+                if let Some(wanted) = wanted {
+                    self.fetch(debit.clone(), wanted);
+                }
+                Answer::Now(Ok(outcome))
+            }
+            Step::Wait if self.can_request() => {
+                let (sender, receiver) = oneshot::channel();
+                share.wait(Waiter { cost: debit.cost, answer: sender });
+                let wanted = share.request(at.now, &self.batch);
+                if wanted.is_some() {
+                    shard.report();
+                }
+                drop(shard);
+                if let Some(wanted) = wanted {
+                    self.fetch(debit.clone(), wanted);
+                }
+                Answer::Later(LeasedFuture::waiting(receiver, self, debit))
+            }
+            Step::Wait | Step::PassOn => {
+                drop(shard);
+                self.pass_on(charge)
+            }
+        }
+    }
+
+    /// Whether a request can be sent. If not, the store below reports why.
+    fn can_request(&self) -> bool {
+        let shared = self.shared();
+        shared.runtime.handle().is_some() && !shared.route.is_shut()
+    }
 }

@@ -7,7 +7,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::LimitParameters;
 use sluicegate_core::adapter::{Debit, KeyHash};
 
-use super::counts::Totals;
+use super::counts::LeaseCounts;
 use super::share::Share;
 use super::validity::{LeasedTokens, Moment, Validity};
 use crate::observe::report;
@@ -24,9 +24,9 @@ pub(super) struct Table {
 /// Shares under one lock, and the counts of them and of those before them.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    pub(super) totals: Totals,
+    pub(super) totals: LeaseCounts,
     /// The counts that were last reported.
-    reported: Totals,
+    reported: LeaseCounts,
     shares: Vec<Share>,
 }
 
@@ -66,7 +66,7 @@ fn locked(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 impl Shard {
     /// The share of this limit and key, if there is one, and the counters.
-    pub(super) fn find(&mut self, debit: &Debit) -> Option<(&mut Share, &mut Totals)> {
+    pub(super) fn find(&mut self, debit: &Debit) -> Option<(&mut Share, &mut LeaseCounts)> {
         let share = self.shares.iter_mut().find(|share| is_of(share, debit))?;
         Some((share, &mut self.totals))
     }
@@ -78,7 +78,7 @@ impl Shard {
         validity: Validity,
         batch: &RangeInclusive<u64>,
         at: Moment,
-    ) -> Option<(&mut Share, &mut Totals)> {
+    ) -> Option<(&mut Share, &mut LeaseCounts)> {
         let found = self.shares.iter().position(|share| is_of(share, debit));
         let place = match found {
             Some(place) => place,
@@ -150,7 +150,7 @@ impl Shard {
     }
 
     /// All shares, and the counters.
-    pub(super) fn all(&mut self) -> (&mut [Share], &mut Totals) {
+    pub(super) fn all(&mut self) -> (&mut [Share], &mut LeaseCounts) {
         (&mut self.shares, &mut self.totals)
     }
 }

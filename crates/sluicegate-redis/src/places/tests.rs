@@ -6,8 +6,7 @@ use sluicegate_core::adapter::remote::void;
 use sluicegate_core::adapter::{Charge, Receipt};
 use sluicegate_core::key::KeyBuf;
 
-use super::ledger::{DOUBTFUL, HOLDERS};
-use super::{Claim, Places};
+use super::{Claim, DOUBTFUL, HOLDERS, Places};
 
 const LEASE: Duration = Duration::from_secs(10);
 const PAUSE: u64 = 2_500_000;

@@ -1,14 +1,15 @@
+//! The rows that are remembered: a fixed number, in sets of four. What the server would answer is computed from them.
+
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluicegate_core::adapter::remote::{LimitParameters, state};
 use sluicegate_core::adapter::{Attempt, Charge, Debit, Keys, Outcome, State, decide};
 use sluicegate_core::clock::Clock;
 
-use super::table::{Row, Table};
-use crate::wire::epochs::Epochs;
+use crate::wire::epochs::{Epochs, ServerEpoch};
 
 /// Rows that have refused.
 pub(super) struct Memory {
@@ -127,5 +128,161 @@ pub(super) fn micros(time: Duration) -> u64 {
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").field("longest", &self.longest).finish_non_exhaustive()
+    }
+}
+
+/// Rows in a set. A row can only be in its own set, which has one mutex.
+pub(super) const SET: usize = 4;
+
+/// A row as the server left it. Times are in microseconds, by the clock of this process unless noted otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Identifies the row; 0 if there is none.
+    pub(super) fingerprint: u64,
+    /// The limit's two words.
+    pub(super) words: [u64; 2],
+    /// The server's clock when it decided.
+    pub(super) now: u64,
+    /// When the answer arrived.
+    pub(super) received: u64,
+    /// How long the call took.
+    pub(super) took: u64,
+    /// The epoch of the server that answered.
+    pub(super) epoch: ServerEpoch,
+    /// When the row stops to be valid.
+    pub(super) until: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Table(Box<[Mutex<Set>]>);
+
+#[derive(Debug, Default)]
+struct Set {
+    rows: [Row; SET],
+    /// How often a row of this set was changed.
+    changes: u64,
+}
+
+impl Table {
+    /// Room for `rows` of them, or up to three more.
+    pub(super) fn new(rows: usize) -> Self {
+        Self((0..rows.div_ceil(SET).max(1)).map(|_| Mutex::default()).collect())
+    }
+
+    /// The row with this fingerprint, if it is valid.
+    #[inline]
+    pub(super) fn find(&self, fingerprint: u64, at: u64) -> Option<Row> {
+        let set = self.set(fingerprint);
+        // If the clock was set back, nothing is known.
+        set.rows
+            .iter()
+            .find(|row| row.fingerprint == fingerprint && row.received <= at && at < row.until)
+            .copied()
+    }
+
+    /// How often rows of this set have changed, to be passed to [`put`](Self::put).
+    pub(super) fn changes(&self, fingerprint: u64) -> u64 {
+        self.set(fingerprint).changes
+    }
+
+    /// Stores a row, unless it has changed since `changes` was read. The row that ends first makes room.
+    pub(super) fn put(&self, row: Row, changes: u64) {
+        let mut set = self.set(row.fingerprint);
+        if set.changes != changes {
+            return;
+        }
+        let place =
+            set.rows.iter_mut().min_by_key(|old| (old.fingerprint != row.fingerprint, old.until));
+        *place.expect("a set has room") = row;
+    }
+
+    /// Forgets a row after a newer answer.
+    pub(super) fn remove(&self, fingerprint: u64) {
+        self.set(fingerprint).remove(fingerprint);
+    }
+
+    /// Forgets a row that is being changed, and rejects answers to calls from before.
+    pub(super) fn change(&self, fingerprint: u64) {
+        let mut set = self.set(fingerprint);
+        set.remove(fingerprint);
+        set.changes += 1;
+    }
+
+    /// The set is chosen by the upper bits. The fingerprint itself is compared in full.
+    fn set(&self, fingerprint: u64) -> MutexGuard<'_, Set> {
+        let at = (u128::from(fingerprint) * self.0.len() as u128) >> 64;
+        self.0[at as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Set {
+    fn remove(&mut self, fingerprint: u64) {
+        if let Some(row) = self.rows.iter_mut().find(|row| row.fingerprint == fingerprint) {
+            *row = Row::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(fingerprint: u64, until: u64) -> Row {
+        Row { fingerprint, until, ..Row::default() }
+    }
+
+    fn found(table: &Table, fingerprints: std::ops::Range<u64>) -> Vec<u64> {
+        fingerprints.filter(|fingerprint| table.find(*fingerprint, 0).is_some()).collect()
+    }
+
+    #[test]
+    fn the_row_that_ends_first_makes_room() {
+        let table = Table::new(SET);
+        for (fingerprint, until) in [(1, 500), (2, 300), (3, 400), (4, 600), (5, 200), (6, 700)] {
+            table.put(row(fingerprint, until), 0);
+        }
+        assert_eq!(found(&table, 1..7), [1, 3, 4, 6]);
+    }
+
+    #[test]
+    fn a_row_is_kept_once() {
+        let table = Table::new(SET);
+        table.put(row(1, 500), 0);
+        table.put(row(2, 500), 0);
+        table.remove(1);
+        table.put(row(2, 900), 0);
+        assert_eq!(table.find(2, 0).map(|row| row.until), Some(900));
+        table.remove(2);
+        assert_eq!(found(&table, 1..3), [0_u64; 0]);
+    }
+
+    #[test]
+    fn a_row_is_found_from_its_answer_to_its_end() {
+        let table = Table::new(1);
+        table.put(Row { received: 100, ..row(1, 200) }, 0);
+        let is_found = |at| table.find(1, at).is_some();
+        assert_eq!([99, 100, 199, 200].map(is_found), [false, true, true, false]);
+    }
+
+    #[test]
+    fn answers_from_before_a_change_are_rejected() {
+        let table = Table::new(1);
+        let before = table.changes(1);
+        table.put(row(1, 500), before);
+        table.change(1);
+        table.put(row(1, 500), before);
+        assert_eq!(table.find(1, 0), None);
+        table.put(row(1, 500), table.changes(1));
+        assert!(table.find(1, 0).is_some());
+    }
+
+    #[test]
+    fn every_fingerprint_has_a_set() {
+        let table = Table::new(9);
+        assert_eq!(table.0.len(), 3);
+        for fingerprint in [1, u64::MAX / 2, u64::MAX] {
+            table.put(row(fingerprint, 500), 0);
+            assert!(table.find(fingerprint, 0).is_some());
+        }
     }
 }

@@ -9,10 +9,8 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{Algorithm, Carried, LimitParameters};
 
 use super::call::Call;
-use super::caller::Caller;
-use super::pack::{Packed, algorithm_of};
+use super::pack::{Caller, Packed, Row, algorithm_of};
 use super::reply::{Bytes, Malformed};
-use super::row::Row;
 use super::source::{LEASE, LEASE_CARRIED};
 
 /// The answer to a lease request.

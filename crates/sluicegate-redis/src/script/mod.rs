@@ -32,26 +32,18 @@
 //! No library of functions is loaded into the server (`FUNCTION LOAD`): a script needs no right to install
 //! anything, and follows the version of the client.
 
-pub(crate) mod batch;
 mod call;
-mod caller;
-pub(crate) mod command;
 pub(crate) mod lease;
 #[cfg(any(feature = "mastership", test))]
 pub(crate) mod master;
 pub(crate) mod members;
-mod operation;
 mod pack;
-pub(crate) mod renew;
 mod reply;
-mod row;
 mod source;
 
-pub(crate) use self::call::Call;
-pub(crate) use self::caller::Caller;
-pub(crate) use self::operation::Operation;
+pub(crate) use self::call::{Call, CallBatch, SingleCall, by_hash, in_full, lost};
+pub(crate) use self::pack::{Caller, Operation, Row};
 pub(crate) use self::reply::Reply;
-pub(crate) use self::row::Row;
 pub(crate) use self::source::{Script, settling};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Packs numbers into the argument of a script: doubles, little-endian.
+//! What scripts are told, packed into one argument: doubles, little-endian.
 
 use std::time::Duration;
 
@@ -6,9 +6,52 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{self, Algorithm, EXACT, LimitParameters};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
-use super::caller::Caller;
-use super::operation::Operation;
-use super::row::Row;
+/// What a script needs to know about the process that calls it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    /// In tests, the clock to use instead of the server's.
+    pub(crate) now: Option<u64>,
+    /// The number of this process among all holders of places.
+    pub(crate) holder: u64,
+    /// How long its places last without being renewed, in microseconds.
+    pub(crate) lease: u64,
+    /// Grows with each request for places.
+    pub(crate) turn: u64,
+}
+
+/// A single process, in its first turn.
+#[cfg(test)]
+impl From<Option<u64>> for Caller {
+    fn from(now: Option<u64>) -> Self {
+        Self { now, holder: 1, lease: 3_600_000_000, turn: 1 }
+    }
+}
+
+/// What a charge asks the store to do. The numbers are the codes that `take.lua` knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Take = 1,
+    Peek = 2,
+    Reset = 3,
+}
+
+/// A debit and the Redis key of its row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    /// The Redis key.
+    pub(crate) key: &'a [u8],
+    pub(crate) debit: &'a Debit,
+}
+
+impl Row<'_> {
+    /// The key beside a bucket's row that records what the bucket owed at its last lease.
+    pub(super) fn lease_key(&self) -> Option<Vec<u8>> {
+        let parameters = LimitParameters::of(&self.debit.limit);
+        let is_leased = matches!(parameters.algorithm, Algorithm::TokenBucket { .. })
+            && (parameters.carried || !parameters.extra_state);
+        is_leased.then(|| [self.key, b":leased"].concat())
+    }
+}
 
 /// Means "none": use the server's clock, or do not wait.
 const NONE: f64 = -1.0;

@@ -2,9 +2,10 @@
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use crate::config_error::ConfigError;
+use crate::builder::ConfigError;
 use crate::wire::certificates::Certificates;
 use crate::wire::node::{Sentinels, Target};
+
 #[cfg(feature = "tls")]
 use crate::wire::tls::Tls;
 

@@ -11,13 +11,11 @@
 //! type of the `redis` crate is in a public signature, so its next major version does not force one here.
 
 pub(crate) mod address;
-pub(crate) mod backoff;
 pub(crate) mod breaker;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod epochs;
 pub(crate) mod node;
-mod relocate;
 pub(crate) mod route;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;

@@ -1,8 +1,7 @@
 //! TLS, as configured.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -11,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::wire::certificates::Certificates;
+use super::certificates::Certificates;
 
 /// The configuration, made once for all connections.
 #[derive(Clone)]

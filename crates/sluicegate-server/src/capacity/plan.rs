@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use sluicegate_lease::pool::MAX_NAME;
-use sluicegate_lease::{Amount, Template, TemplateError, Templates};
+use sluicegate_lease::{Amount, ConfigError, Template, Templates};
 
 /// The capacities of a file.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Capacities {
     /// # Errors
     ///
     /// If one of them cannot be divided: its name is empty or given twice, or its lease is too short or too long.
-    pub fn new(list: Vec<Capacity>) -> Result<Self, TemplateError> {
+    pub fn new(list: Vec<Capacity>) -> Result<Self, ConfigError> {
         let templates = list.iter().map(Capacity::template);
         // Clients get nothing of a resource that is not in the file.
         let nothing = Template::new("*", Amount::ZERO);

@@ -6,10 +6,9 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
 use super::engine::{Engine, Unanswered};
-use crate::grpc::check::{Invalid, check_release, check_request};
 use crate::grpc::generated as proto;
 use crate::grpc::generated::capacity_server::Capacity;
-use crate::grpc::wire::{ReadRequest, WriteResponse, read_release};
+use crate::grpc::wire::{ReadRequest, WriteResponse, check_release, check_request, read_release};
 use crate::message;
 use crate::pool::AskError;
 
@@ -66,7 +65,7 @@ impl Handler {
     ) -> Result<Response<A>, Status> {
         let connection = connection(&request);
         let (metadata, _, message) = request.into_parts();
-        let mut request = message.read().map_err(Invalid::from)?;
+        let mut request = message.read()?;
         if request.instance == 0 {
             request.instance = connection;
         }

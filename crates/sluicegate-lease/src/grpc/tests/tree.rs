@@ -2,7 +2,7 @@
 
 use super::{granted, outstanding, root, serve};
 use crate::amount::Amount;
-use crate::grpc::{AlwaysMaster, CapacityService, GrpcTransport, StartError};
+use crate::grpc::{AlwaysMaster, CapacityService, GrpcTransport};
 use crate::lease::LeaseClient;
 use crate::server::Server;
 use crate::template::{Template, Templates};
@@ -41,8 +41,14 @@ async fn capacity_comes_down_three_levels_and_goes_back() {
 async fn a_server_needs_a_parent_if_and_only_if_it_leases() {
     let templates = || Templates::new([Template::new("*", Amount::units(1))]).unwrap();
     let start = CapacityService::builder(Server::child("child", templates())).start();
-    assert_eq!(start.unwrap_err(), StartError::NoParent);
+    assert_eq!(
+        start.unwrap_err().to_string(),
+        "the server leases its capacity from a parent, and none was set"
+    );
     let parent = GrpcTransport::new(["http://localhost:1"]).unwrap();
     let start = CapacityService::builder(Server::root("root", templates())).parent(parent).start();
-    assert_eq!(start.unwrap_err(), StartError::Parent);
+    assert_eq!(
+        start.unwrap_err().to_string(),
+        "the server has a parent, so make it by `Server::child`"
+    );
 }

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::*;
-use crate::demand::{Band, Demand};
-use crate::fair::Want;
+use crate::fair::{Band, Demand, Want};
 use crate::grpc::generated as proto;
 use crate::message::{Release, Request, ResourceRequest, Response};
 use crate::pool::{Answer, AskError, Grant};

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::{Client, SECOND, client, pool, release, seconds};
 use crate::amount::Amount;
 use crate::client::{Action, OnLoss, Session};
-use crate::demand::Demand;
+use crate::fair::Demand;
 use crate::pool::{Answer, Ask, AskError, Pool};
 use crate::template::{Algorithm, Template, Templates};
 

@@ -1,6 +1,6 @@
 use super::{Client, client, pool};
 use crate::amount::Amount;
-use crate::demand::{Band, Demand};
+use crate::fair::{Band, Demand};
 use crate::pool::Pool;
 use crate::template::{Algorithm, Template};
 

@@ -1,6 +1,6 @@
 use super::{client, pool, release};
 use crate::amount::Amount;
-use crate::demand::Demand;
+use crate::fair::Demand;
 use crate::pool::{Ask, AskError, MAX_DEMANDS, MAX_NAME, Pool};
 use crate::template::{Algorithm, Template, Templates};
 use crate::{Band, Source};

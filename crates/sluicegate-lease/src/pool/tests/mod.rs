@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Answer, Ask, Grant, Pool};
 use crate::amount::Amount;
-use crate::demand::Demand;
+use crate::fair::Demand;
 use crate::message::Release;
 use crate::template::{Template, Templates};
 

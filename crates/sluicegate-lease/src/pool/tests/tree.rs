@@ -1,8 +1,7 @@
 use super::{SECOND, client, pool, seconds};
 use crate::amount::Amount;
-use crate::demand::Demand;
+use crate::fair::Demand;
 use crate::pool::{Answer, MAX_DEMANDS, Pool};
-use crate::rules::{Rule, without};
 use crate::template::{Template, Templates};
 
 fn hundred() -> Template {
@@ -10,13 +9,13 @@ fn hundred() -> Template {
 }
 
 /// What a second server gets after the first one, whose own clients may use 100, was told to use less.
-fn part_of_second_server(now: u64) -> f64 {
+fn part_of_second_server(now: u64, outstanding: u64) -> f64 {
     let mut pool = pool(hundred());
     let mut first = client("first", 100);
     first.gets(&mut pool, 0);
     let mut second = client("second", 100);
     second.gets(&mut pool, 0);
-    first.outstanding = Amount::units(100);
+    first.outstanding = Amount::units(outstanding);
     first.gets(&mut pool, SECOND);
     first.gets(&mut pool, SECOND);
     second.gets(&mut pool, now)
@@ -24,8 +23,8 @@ fn part_of_second_server(now: u64) -> f64 {
 
 #[test]
 fn a_parent_counts_what_a_servers_clients_may_still_use() {
-    assert_eq!(part_of_second_server(2 * SECOND), 0.0);
-    assert_eq!(without(Rule::CountOutstanding, || part_of_second_server(2 * SECOND)), 50.0);
+    assert_eq!(part_of_second_server(2 * SECOND, 100), 0.0);
+    assert_eq!(part_of_second_server(2 * SECOND, 0), 50.0);
 }
 
 /// A server with a lease of 100 until 10 s.
@@ -43,8 +42,6 @@ fn child() -> Pool {
 fn no_lease_outlives_the_lease_that_it_is_cut_from() {
     let grant = client("one", 30).grant(&mut child(), 4 * SECOND);
     assert_eq!((grant.capacity, grant.ttl), (Amount::units(30), seconds(6)));
-    let longer = without(Rule::EndWithParent, || client("one", 30).grant(&mut child(), 4 * SECOND));
-    assert_eq!(longer.ttl, seconds(64));
 }
 
 #[test]
@@ -56,17 +53,17 @@ fn a_server_without_a_lease_has_nothing_to_give() {
 
 #[test]
 fn a_server_that_is_learning_keeps_what_it_had_at_its_parent() {
-    let after_election = || {
+    let after_election = |is_learning| {
         let mut pool = pool(hundred());
         let mut server = client("server", 100);
         server.gets(&mut pool, 0);
         // Its new master knows nothing yet, neither what it has nor what is wanted.
         let mut learning = client("server", 0);
-        (learning.sequence, learning.learning) = (100, true);
+        (learning.sequence, learning.learning) = (100, is_learning);
         (learning.gets(&mut pool, SECOND), client("other", 100).gets(&mut pool, SECOND))
     };
-    assert_eq!(after_election(), (100.0, 0.0));
-    assert_eq!(without(Rule::KeepWhileLearning, after_election), (0.0, 50.0));
+    assert_eq!(after_election(true), (100.0, 0.0));
+    assert_eq!(after_election(false), (0.0, 50.0));
 }
 
 #[test]

@@ -14,10 +14,9 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Debit};
 
-use super::outcome::{admitted, refusal};
-use super::refused::{REMEMBERED, Refused};
+use super::answer::{REMEMBERED, Refused, admitted, refusal};
 use super::{Answered, OF_WINDOW, Share, UnderWay, Waiter};
-use crate::lease::counts::Totals;
+use crate::lease::counts::LeaseCounts;
 use crate::lease::validity::{LeasedTokens, SOME};
 use crate::script::lease::{Lease, LeaseRequest};
 
@@ -148,7 +147,7 @@ impl Share {
         lease: &Lease,
         (asked, wanted): (u64, LeaseRequest),
         now: u64,
-        totals: &mut Totals,
+        totals: &mut LeaseCounts,
     ) -> (Vec<Answered>, Option<LeasedTokens>) {
         let UnderWay { served, is_old, is_void } = self.under_way.take().unwrap_or_default();
         let mut part = LeasedTokens::new(lease, asked);
@@ -234,7 +233,11 @@ impl Share {
     }
 
     /// Answers requests that came while the lease was under way, as far as tokens are left.
-    pub(in crate::lease) fn serve_late(&mut self, now: u64, totals: &mut Totals) -> Vec<Answered> {
+    pub(in crate::lease) fn serve_late(
+        &mut self,
+        now: u64,
+        totals: &mut LeaseCounts,
+    ) -> Vec<Answered> {
         let mut told = Vec::new();
         while let Some(cost) = self.waiting.front().map(|waiter| waiter.cost) {
             let Some(outcome) = self.spend(now, cost) else { break };

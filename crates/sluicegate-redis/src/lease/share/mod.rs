@@ -1,9 +1,8 @@
 //! The tokens of one process for one limit and key, and the requests that wait for more.
 
+mod answer;
 mod demand;
 mod grant;
-mod outcome;
-mod refused;
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -11,10 +10,9 @@ use std::ops::RangeInclusive;
 use sluicegate_core::adapter::{Debit, Outcome};
 use tokio::sync::oneshot::Sender;
 
+use self::answer::{Refused, admitted};
 use self::demand::Demand;
-use self::outcome::admitted;
-use self::refused::Refused;
-use super::counts::Totals;
+use super::counts::LeaseCounts;
 use super::validity::{LeasedTokens, Moment, Validity};
 use crate::failure::Failure;
 
@@ -126,7 +124,7 @@ impl Share {
     }
 
     /// Removes tokens that are no longer valid. If the clock was set back, all tokens are discarded.
-    pub(super) fn expire(&mut self, at: Moment, totals: &mut Totals) {
+    pub(super) fn expire(&mut self, at: Moment, totals: &mut LeaseCounts) {
         let is_back = at.is_manual && at.now < self.seen;
         self.seen = if at.is_manual { at.now } else { at.now.max(self.seen) };
         let at = Moment { now: self.seen, ..at };
@@ -164,7 +162,7 @@ impl Share {
     }
 
     /// Decides about `cost`, if that is possible without a call. Call [`expire`](Self::expire) before.
-    pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut Totals) -> Step {
+    pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut LeaseCounts) -> Step {
         self.is_left = false;
         if self.requests.expected(now, self.validity.pace()) == 0 {
             self.since = now;
@@ -173,7 +171,7 @@ impl Share {
         self.requests.add(now, self.validity.pace(), 1);
         if let Some(outcome) = self.spend(now, cost) {
             totals.spent += cost;
-            totals.here += 1;
+            totals.admitted_here += 1;
             return Step::Decide(outcome, self.runs_low(now));
         }
         if self.refused.as_ref().is_some_and(|refused| refused.is_over(now)) {
@@ -181,7 +179,7 @@ impl Share {
         }
         let refused = self.refused.as_ref().and_then(|refused| refused.outcome(now, cost));
         if let Some(outcome) = refused {
-            totals.refused += 1;
+            totals.refused_here += 1;
             return Step::Decide(outcome, false);
         }
         let has_room = self.under_way.is_some() || self.parts[1].taken == 0;
@@ -239,7 +237,7 @@ impl Share {
         receipt: [u64; 2],
         back: u64,
         at: Moment,
-        totals: &mut Totals,
+        totals: &mut LeaseCounts,
     ) -> bool {
         let validity = self.validity;
         let found = self.parts.iter_mut().find_map(|part| {
@@ -269,7 +267,7 @@ impl Share {
         receipt: [u64; 2],
         back: u64,
         at: Moment,
-        totals: &mut Totals,
+        totals: &mut LeaseCounts,
     ) -> bool {
         let validity = self.validity;
         let Some(part) = self.parts.iter_mut().find(|part| part.taken > 0) else { return false };
@@ -285,7 +283,7 @@ impl Share {
     }
 
     /// Charges more for a request that was admitted, if there are enough tokens.
-    pub(super) fn charge_more(&mut self, more: u64, totals: &mut Totals) -> bool {
+    pub(super) fn charge_more(&mut self, more: u64, totals: &mut LeaseCounts) -> bool {
         if self.unspent() < more {
             return false;
         }
@@ -304,7 +302,7 @@ impl Share {
     }
 
     /// Discards the tokens in hand and those on their way.
-    pub(super) fn reset(&mut self, totals: &mut Totals) {
+    pub(super) fn reset(&mut self, totals: &mut LeaseCounts) {
         totals.expired += self.unspent();
         self.parts = [LeasedTokens::default(); 2];
         self.left = u64::MAX;

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::failure::{Failure, FailureKind};
+use crate::lease::LeaseCounts;
 
 #[cfg(feature = "metrics")]
 macro_rules! count {
@@ -143,28 +144,19 @@ pub(crate) fn places_lost(rows: u64) {
 }
 
 /// What became of leased tokens since the last report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Leases {
-    pub(crate) leases: u64,
-    pub(crate) taken: u64,
-    pub(crate) spent: u64,
-    pub(crate) given_back: u64,
-    pub(crate) expired: u64,
-    pub(crate) admitted: u64,
-    pub(crate) refused: u64,
-}
-
-pub(crate) fn leases(since: Leases) {
+pub(crate) fn leases(since: LeaseCounts) {
     #[cfg(feature = "metrics")]
     {
-        let Leases { leases, taken, spent, given_back, expired, admitted, refused } = since;
+        let LeaseCounts { leases, leased, spent, given_back, expired, .. } = since;
         metrics::counter!("sluicegate_redis_leases_total").increment(leases);
-        let tokens = [taken, spent, given_back, expired];
+        let tokens = [leased, spent, given_back, expired];
         for (event, tokens) in ["taken", "spent", "given_back", "expired"].into_iter().zip(tokens) {
             metrics::counter!("sluicegate_redis_lease_tokens_total", "event" => event)
                 .increment(tokens);
         }
-        for (outcome, requests) in [("admitted", admitted), ("refused", refused)] {
+        for (outcome, requests) in
+            [("admitted", since.admitted_here), ("refused", since.refused_here)]
+        {
             metrics::counter!("sluicegate_redis_lease_decisions_total", "outcome" => outcome)
                 .increment(requests);
         }

@@ -100,11 +100,9 @@ fn what_happens_is_measured_under_the_documented_names() {
         unanswered();
         server_is_known("host:1");
         waited(Duration::from_millis(125));
-        let (leases_, taken, spent) = (1, 9, 7);
-        let (given_back, expired, admitted, refused) = (1, 1, 5, 2);
-        let since =
-            Leases { leases: leases_, taken, spent, given_back, expired, admitted, refused };
-        leases(since);
+        let since = LeaseCounts { leases: 1, leased: 9, spent: 7, ..LeaseCounts::default() };
+        let since = LeaseCounts { given_back: 1, expired: 1, ..since };
+        leases(LeaseCounts { admitted_here: 5, refused_here: 2, ..since });
         passed_on();
         places_lost(3);
     });

@@ -8,7 +8,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{receipt, receipt_words};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
-use super::super::{Call, Caller, Row, renew};
+use super::super::{Call, Caller, Row, lost};
 use super::compare::{charge, outcome};
 use super::pick::{DAY, SECOND};
 use super::redis::{Content, Redis};
@@ -71,8 +71,7 @@ impl Fleet {
 
     fn renew(&mut self, holder: u64, known: u64) -> u64 {
         let by = self.caller(holder);
-        renew::lost(&self.redis.run(&Call::renew(vec![KEY.to_vec()], [known], by)).unwrap())
-            .unwrap()
+        lost(&self.redis.run(&Call::renew(vec![KEY.to_vec()], [known], by)).unwrap()).unwrap()
     }
 
     fn left(&mut self) -> u64 {
@@ -195,9 +194,9 @@ fn what_is_wrong_with_one_row_keeps_no_other_from_being_renewed() {
     fleet.pass(LEASE - 1);
     let by = fleet.caller(1);
     let keys: [&[u8]; 4] = [b"list", b"long", b"none", KEY];
-    let lost =
+    let answer =
         fleet.redis.run(&Call::renew(keys.map(<[u8]>::to_vec).to_vec(), [1, 1, 1, 3], by)).unwrap();
-    assert_eq!(renew::lost(&lost).unwrap(), 3);
+    assert_eq!(lost(&answer).unwrap(), 3);
     fleet.pass(LEASE - 1);
     assert!(!fleet.admits(2));
 }

@@ -9,7 +9,7 @@ use mlua::{Function, Lua, MultiValue, Value};
 use super::super::{Call, Script};
 use super::lua_struct;
 use super::words::{Reply, number, word};
-use crate::script::batch::{CallBatch, SingleCall};
+use crate::script::{CallBatch, SingleCall};
 
 /// What a key holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

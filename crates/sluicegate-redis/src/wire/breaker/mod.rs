@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::observe::counts::BreakerState;
-use crate::wire::backoff::Backoff;
 
 /// After how many failures a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -245,6 +244,24 @@ impl Drop for Permit {
         if self.is_probe() && !self.reported {
             self.breaker.turn(self.claimed, self.asked.max(AT_ONCE));
         }
+    }
+}
+
+/// Pauses from `first`, twice as long each time, up to `longest`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Backoff {
+    pub(crate) first: Duration,
+    pub(crate) longest: Duration,
+}
+
+impl Backoff {
+    /// The pause after `failed` attempts. Up to half of it is random, so that clients that lost their server at one moment
+    /// do not all return at one moment.
+    pub(crate) fn after(self, failed: u32) -> Duration {
+        let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
+        let whole = self.first.saturating_mul(doubled).min(self.longest);
+        let half = whole / 2;
+        half + half.mul_f64(fastrand::f64())
     }
 }
 

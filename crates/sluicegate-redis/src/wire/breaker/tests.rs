@@ -228,3 +228,23 @@ fn a_probe_on_a_connection_whose_failure_was_counted_keeps_it_open() {
     drop(probe);
     assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none(), "the pause is twice as long");
 }
+
+const DOUBLING: Backoff =
+    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(5) };
+
+#[test]
+fn waits_double_up_to_the_longest() {
+    for (failed, whole) in [(0, 100), (1, 100), (2, 200), (6, 3_200), (7, 5_000), (99, 5_000)] {
+        let whole = Duration::from_millis(whole);
+        for _ in 0..100 {
+            let wait = DOUBLING.after(failed);
+            assert!(wait >= whole / 2 && wait <= whole, "{wait:?} after {failed}");
+        }
+    }
+}
+
+#[test]
+fn waits_differ() {
+    let waits: Vec<_> = (0..20).map(|_| DOUBLING.after(3)).collect();
+    assert!(waits.iter().any(|wait| *wait != waits[0]));
+}

@@ -1,95 +1,111 @@
-//! Bounds the cost of a connection: the size of answers, answers without a command, and the time without an answer.
+//! Bounds the cost of a connection: what the server sends without an answer, and the time without an answer.
+//!
+//! The client library reads answers of any size and waits for them for ever. It allocates for at most 4,096 parts of an
+//! answer before they come, and for nothing else, so a bound on bytes is a bound on memory. Answers are counted where they
+//! come to their callers, and not by reading the protocol a second time. So an answer that nobody asked for is ignored
+//! where no call is under way, and does not end the connection.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::{Bounds, Frames, Oversize};
 use crate::runtime::{Runtime, Sleep};
 
-/// The largest answer. The largest by far is the map of a cluster's slots, of at most 16,384 ranges.
-const LARGEST: Bounds = Bounds { bytes: 4 << 20, parts: 1 << 18 };
+/// The most bytes until a call is answered. The largest answer by far is the map of a cluster's slots, of at most 16,384
+/// ranges. A server that sends messages without end would keep a worker busy.
+const LARGEST: u64 = 4 << 20;
 
-/// Push messages before a command is answered. None are asked for; a server that sends them without end would keep a
-/// worker busy, and would never be silent.
-const MESSAGES: u64 = 1_024;
+/// The calls on a connection.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    /// Calls whose answer is awaited.
+    under_way: AtomicUsize,
+    /// Calls that were answered.
+    answered: AtomicU64,
+}
 
-const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, parts: u64::MAX };
+/// A call, from before it is sent until it is answered or given up.
+pub(super) struct TrafficCall<'a>(&'a Traffic);
 
-/// A stream that fails when the server sends an invalid answer, or none for too long. The client then closes the
+impl Traffic {
+    pub(super) fn begin(&self) -> TrafficCall<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        TrafficCall(self)
+    }
+}
+
+impl TrafficCall<'_> {
+    pub(super) fn answered(self) {
+        self.0.answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for TrafficCall<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A stream that fails when the server sends too much, or does not answer for too long. The client then closes the
 /// connection, and every command that waits on it fails.
 pub(super) struct Guarded<S> {
     stream: S,
-    sent: Frames,
-    received: Frames,
-    silence: Silence,
-}
-
-/// Notices when commands are not answered.
-struct Silence {
     runtime: Arc<Runtime>,
+    traffic: Arc<Traffic>,
+    /// The answers when bytes last came, and the bytes since then.
+    received: (u64, u64),
     /// The longest time without an answer. It is noticed between once and twice that time.
     longest: Duration,
-    /// The timer, and how many commands had been sent when it was started.
-    wait: Option<(Sleep, u64)>,
+    /// The timer, and the answers when it was started.
+    silence: Option<(Sleep, u64)>,
 }
 
 impl<S> Guarded<S> {
-    pub(super) const fn new(stream: S, runtime: Arc<Runtime>, longest: Duration) -> Self {
-        Self {
-            stream,
-            sent: Frames::new(UNBOUNDED),
-            received: Frames::new(LARGEST),
-            silence: Silence { runtime, longest, wait: None },
-        }
+    pub(super) const fn new(
+        stream: S,
+        runtime: Arc<Runtime>,
+        longest: Duration,
+        traffic: Arc<Traffic>,
+    ) -> Self {
+        Self { stream, runtime, traffic, received: (0, 0), longest, silence: None }
     }
 
-    fn answer(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let too_large = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-        self.received.read(bytes).map_err(|oversize| {
-            too_large(match oversize {
-                Oversize::Bytes => "an answer of more than 4 MiB",
-                Oversize::Parts => "an answer of more than 262,144 parts",
-            })
-        })?;
-        if self.received.pushed() > MESSAGES {
-            return Err(too_large("more than 1,024 messages without an answer"));
-        }
-        if self.received.ended() > self.sent.ended() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer without a command"));
+    fn receive(&mut self, bytes: usize) -> io::Result<()> {
+        let answered = self.traffic.answered.load(Ordering::Relaxed);
+        let before = if self.received.0 == answered { self.received.1 } else { 0 };
+        self.received = (answered, before + bytes as u64);
+        if self.received.1 > LARGEST {
+            let much = "more than 4 MiB without an answer";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, much));
         }
         Ok(())
     }
 
+    /// Fails if no call was answered for too long. Registers the timer, so that the task wakes up even if nothing arrives.
     fn listen(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let (asked, answered) = (self.sent.ended(), self.received.ended());
-        self.silence.listen(cx, asked, answered)
-    }
-}
-
-impl Silence {
-    fn listen(&mut self, cx: &mut Context<'_>, asked: u64, answered: u64) -> io::Result<()> {
         loop {
-            let Some((sleep, before)) = &mut self.wait else {
-                if asked == answered {
+            let answered = self.traffic.answered.load(Ordering::Relaxed);
+            let is_waiting = self.traffic.under_way.load(Ordering::Relaxed) > 0;
+            let Some((sleep, before)) = &mut self.silence else {
+                if !is_waiting {
                     return Ok(());
                 }
-                self.wait = Some((self.runtime.sleep(self.longest), asked));
+                self.silence = Some((self.runtime.sleep(self.longest), answered));
                 continue;
             };
             if Pin::new(sleep).poll(cx).is_pending() {
                 return Ok(());
             }
-            if answered < *before {
-                let longest = self.longest;
-                let silent = format!("no answer within {longest:?}");
+            if is_waiting && answered == *before {
+                let silent = format!("no answer within {:?}", self.longest);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, silent));
             }
-            self.wait = None;
+            self.silence = None;
         }
     }
 }
@@ -103,9 +119,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         let before = into.filled().len();
         match Pin::new(&mut self.stream).poll_read(cx, into) {
             Poll::Ready(read) => {
-                read?;
-                self.answer(&into.filled()[before..])?;
-                Poll::Ready(Ok(()))
+                Poll::Ready(read.and_then(|()| self.receive(into.filled().len() - before)))
             }
             Poll::Pending => match self.listen(cx) {
                 Ok(()) => Poll::Pending,
@@ -122,9 +136,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        // Commands have no bound, so this cannot fail.
-        let _ = self.sent.read(&bytes[..written]);
-        // Registers the timer, so that the task wakes up even if nothing arrives.
         self.listen(cx)?;
         Poll::Ready(Ok(written))
     }

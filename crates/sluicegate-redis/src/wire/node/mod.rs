@@ -1,15 +1,9 @@
 //! One server: its connection, which is replaced whenever it is lost, and its breaker.
 
-mod context;
-mod dial;
-mod driver;
-mod frames;
+mod connection;
 mod guard;
-mod handshake;
+mod open;
 pub(crate) mod queue;
-mod redial;
-mod sentinel;
-mod stream;
 mod target;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,20 +11,21 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisResult, Value};
 use tokio::sync::watch;
 
-pub(crate) use self::context::{ConnectSettings, NodeContext};
-use self::dial::Attempt;
-use self::driver::{Driver, OpenConnection, Retired};
+use self::connection::{ConnectionHistory, Driver, OpenConnection, Redial, Retired};
+use self::guard::Traffic;
 use self::queue::CallQueue;
-use self::redial::{ConnectionHistory, Redial};
-pub(crate) use self::sentinel::Sentinels;
-pub(crate) use self::target::Target;
+use self::target::Attempt;
 use crate::failure::{Failure, FailureKind};
 use crate::observe::report;
 use crate::runtime::Sleep;
 use crate::wire::breaker::{Breaker, Permit, Transition};
 use crate::wire::epochs::ServerEpoch;
+
+pub(crate) use self::open::{ConnectSettings, NodeContext};
+pub(crate) use self::target::{Sentinels, Target, at_address};
 
 /// A connection of a node. Clones are the same connection.
 #[derive(Clone)]
@@ -38,6 +33,7 @@ pub(crate) struct Connection(Arc<Connected>);
 
 pub(crate) struct Connected {
     wire: MultiplexedConnection,
+    traffic: Arc<Traffic>,
     /// The number of this connection among those of its node.
     pub(crate) generation: u64,
     /// Answers on it hold for as long as this epoch lasts.
@@ -79,9 +75,22 @@ enum State {
 }
 
 impl Connection {
-    /// A handle to send commands with.
-    pub(crate) fn wire(&self) -> MultiplexedConnection {
-        self.0.wire.clone()
+    /// Sends a command. An error of the server is an answer.
+    pub(crate) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        let (mut wire, call) = (self.0.wire.clone(), self.0.traffic.begin());
+        let answer = wire.send_packed_command(command).await;
+        call.answered();
+        answer
+    }
+
+    /// Sends a command behind `ASKING`, as one pipeline, so that no other command on the connection comes in between.
+    pub(crate) async fn send_asking(&self, command: &Cmd) -> RedisResult<Value> {
+        let (mut wire, call) = (self.0.wire.clone(), self.0.traffic.begin());
+        let mut both = redis::pipe();
+        both.cmd("ASKING").add_command(command.clone());
+        let answers = wire.send_packed_commands(&both, 0, 2).await;
+        call.answered();
+        answers.map(|mut answers| answers.pop().unwrap_or_default())
     }
 
     /// Whether this is the first settlement on this connection by the script of this number.
@@ -291,7 +300,7 @@ impl Node {
         Attempt { target, context, only_resp2, on_close }.run().await
     }
 
-    fn up(&self, OpenConnection { wire, driver }: OpenConnection, generation: u64) {
+    fn up(&self, OpenConnection { wire, driver, traffic }: OpenConnection, generation: u64) {
         self.connected_at.store(self.now(), Ordering::Relaxed);
         self.has_answered.store(false, Ordering::Relaxed);
         // The server may have restarted empty.
@@ -299,7 +308,7 @@ impl Node {
         self.context.counters.connected(&self.name);
         let epoch = self.context.epochs.current(self.index);
         let (driver, settled) = (Arc::new(driver), Default::default());
-        let connected = Connected { wire, generation, epoch, driver, settled };
+        let connected = Connected { wire, traffic, generation, epoch, driver, settled };
         self.state.send_replace(State::Up(Connection(Arc::new(connected))));
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::script::batch::SingleCall;
+use crate::script::SingleCall;
 
 /// The largest batch. A server, which runs one script at a time, needs less than half a millisecond for it.
 const MAX_BATCH: usize = 64;

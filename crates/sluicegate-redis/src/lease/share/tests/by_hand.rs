@@ -10,14 +10,14 @@ const TEN: Limit = Limit::per_second(1).burst(10);
 struct Pair {
     server: Server,
     share: Share,
-    totals: Totals,
+    totals: LeaseCounts,
     batch: RangeInclusive<u64>,
 }
 
 impl Pair {
     fn new(limit: Limit, batch: RangeInclusive<u64>) -> Self {
         let share = share(limit, &batch);
-        Self { server: Server::new(limit), share, totals: Totals::default(), batch }
+        Self { server: Server::new(limit), share, totals: LeaseCounts::default(), batch }
     }
 
     /// Asks for a lease at `now`, which is granted or refused at once.

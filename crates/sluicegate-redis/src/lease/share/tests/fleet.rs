@@ -12,7 +12,7 @@ const SETTLED: u64 = 10_000;
 /// A process with its own clock.
 pub(super) struct Process {
     share: Share,
-    totals: Totals,
+    totals: LeaseCounts,
     ahead: u64,
     /// Parts in 4,000 by which the clock is fast.
     fast: i64,
@@ -47,6 +47,8 @@ pub(super) struct Fleet {
     /// What each limit admitted when.
     admitted_by: BTreeMap<u64, (Limit, BTreeMap<u64, u64>)>,
     random: fastrand::Rng,
+    /// Of when requests come, and to which process. They are the same whatever becomes of them.
+    arrivals: fastrand::Rng,
     now: u64,
     /// The longest time to the server or back.
     way: u64,
@@ -68,7 +70,7 @@ impl Fleet {
     ) -> Self {
         let process = |number: u64| Process {
             share: share(limit, &batch),
-            totals: Totals::default(),
+            totals: LeaseCounts::default(),
             ahead: number * 3_600_000_000,
             fast: number as i64 % 3 - 1,
             under_way: None,
@@ -82,6 +84,7 @@ impl Fleet {
             admitted: BTreeMap::new(),
             admitted_by: BTreeMap::new(),
             random: fastrand::Rng::with_seed(seed),
+            arrivals: fastrand::Rng::with_seed(!seed),
             now: START,
             way,
             is_plain: false,
@@ -110,10 +113,10 @@ impl Fleet {
     pub(super) fn even(&mut self, parts: &[u64], mean: u64, together: u64, time: u64) {
         let end = self.now + time;
         while self.now < end {
-            let chance = self.random.f64().max(f64::MIN_POSITIVE);
+            let chance = self.arrivals.f64().max(f64::MIN_POSITIVE);
             let next = self.now + (-chance.ln() * mean as f64) as u64;
             self.pass(next);
-            let mut at = self.random.u64(..parts.iter().sum::<u64>());
+            let mut at = self.arrivals.u64(..parts.iter().sum::<u64>());
             let process = parts.iter().position(|part| {
                 let is_it = at < *part;
                 at = at.saturating_sub(*part);

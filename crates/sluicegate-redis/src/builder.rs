@@ -1,14 +1,13 @@
 //! The configuration of a store.
 
-mod check;
-
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
 use sluicegate_core::clock::Clock;
 
-use crate::config_error::ConfigError;
 use crate::exchange::background::Background;
 use crate::exchange::shared::Shared;
 use crate::observe::counts::Counters;
@@ -19,8 +18,7 @@ use crate::rows::Naming;
 use crate::runtime::Runtime;
 use crate::store::Redis;
 use crate::wire::address::{self, Topology};
-use crate::wire::backoff::Backoff;
-use crate::wire::breaker::BreakerSettings;
+use crate::wire::breaker::{Backoff, BreakerSettings};
 use crate::wire::certificates::Certificates;
 use crate::wire::cluster::Cluster;
 use crate::wire::node::{ConnectSettings, Node, NodeContext};
@@ -322,3 +320,65 @@ impl RedisBuilder {
 fn owned<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Vec<String> {
     urls.into_iter().map(|url| url.as_ref().to_owned()).collect()
 }
+
+/// The bounds of leases of places. Shorter ones would be renewed all the time. With longer ones, sums with a time would
+/// not be exact in a double.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+impl RedisBuilder {
+    fn check(&self) -> Result<(), ConfigError> {
+        let times = [
+            ("deadline", self.deadline),
+            ("connect timeout", self.connect_timeout),
+            ("first pause before reconnecting", self.reconnect.first),
+            ("first pause of the breaker", self.breaker.backoff.first),
+        ];
+        for (name, time) in times {
+            if time.is_zero() {
+                return Err(ConfigError::new(format!("the {name} is zero")));
+            }
+        }
+        if !(SHORTEST..=LONGEST).contains(&self.lease) {
+            let lease = self.lease;
+            return Err(ConfigError::new(format!(
+                "the concurrency lease is {lease:?}, but must be from {SHORTEST:?} to {LONGEST:?}"
+            )));
+        }
+        for (name, backoff) in
+            [("reconnecting", self.reconnect), ("the breaker", self.breaker.backoff)]
+        {
+            if backoff.longest < backoff.first {
+                let (first, longest) = (backoff.first, backoff.longest);
+                return Err(ConfigError::new(format!(
+                    "the longest pause of {name}, {longest:?}, is shorter than the first, {first:?}"
+                )));
+            }
+        }
+        let name = self.client_name.as_deref().unwrap_or_default();
+        if name.chars().any(|sign| !sign.is_ascii_graphic()) {
+            return Err(ConfigError::new(format!(
+                "the client name {name:?} contains a space or a character that is not printable ASCII"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A setting of a [`RedisBuilder`](crate::RedisBuilder) that is not valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ConfigError {}

@@ -2,12 +2,12 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// An election that cannot be held like this.
+/// A configuration that cannot work, and why: of templates, a lease, an address, a service, or an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(Cow<'static, str>);
 
 impl ConfigError {
-    pub(super) fn new(problem: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(problem: impl Into<Cow<'static, str>>) -> Self {
         Self(problem.into())
     }
 }
