@@ -40,6 +40,7 @@ impl Server {
     pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>, seed: u64) {
         self.pool.lead(now, fence, known);
         // Each master begins above all sequence numbers of the last.
+        // The parent knows all masters by one name and one instance, so each takes over what the last one held.
         let session = || Session::new(self.name.clone(), fence << 32, seed).instance(MASTERS);
         self.parent = self.has_parent.then(session);
     }

@@ -196,6 +196,7 @@ pub(crate) async fn run(
         let answer = ask(&shared, &candidate, heard, &Say::Campaign).await;
         match answer.and_then(|answer| Election::parse(&answer).ok()) {
             Some(Election::Begins { heard: own, left, is_known }) => {
+                // A new master leads only when it knows who may hold leases, or that nobody can know.
                 let mut reign = Reign { heard: own, until: end(sent, left) };
                 let clients = match is_known {
                     true => reign.clients(&shared, &candidate, &held).await.map(Some),
@@ -214,6 +215,7 @@ pub(crate) async fn run(
                 stay(&roles, Reign { heard, until: end(sent, left) });
             }
             Some(Election::Other { heard: Heard { fence, ends }, left, address }) => {
+                // Fences grow even if Redis has lost its keys: the next master takes one above all that a candidate has seen.
                 heard = Heard { fence: fence.max(heard.fence), ends };
                 soonest = soonest.min(Duration::from_micros(left));
                 let is_other = address != candidate.address && left > 0;
@@ -221,6 +223,7 @@ pub(crate) async fn run(
             }
             None => lapse(&roles),
         }
+        // A candidate looks again when the present mastership may end, and not a quarter of a lease later.
         before(shared.runtime.sleep(soonest), next).await;
     }
 }
@@ -248,6 +251,8 @@ impl Reign {
             // Without an answer, the same page is asked for again.
             let Some(page) = answer.and_then(|answer| Page::parse(&answer).ok()) else { continue };
             let Page { ends, left, cursor: next, clients } = page?;
+            // The next call says that this end was heard. Redis prolongs no mastership whose last end was not: its master may be cut
+            // off from the answers.
             (self.heard.ends, self.until) = (ends, end(sent, left));
             known.extend(clients.iter().filter_map(|text| read(text)));
             if next == LIST_END {

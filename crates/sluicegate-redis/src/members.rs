@@ -245,6 +245,7 @@ async fn send(
 }
 
 fn see(members: &Members, beating: &Beating, view: &View) {
+    // A member that the view lacks has nothing: the others divide everything among those whom they see.
     let own = view.members.iter().position(|(member, ..)| *member == beating.member);
     let part = own.and_then(|own| {
         let want = |&(_, wants, weight): &(u64, u64, u32)| match beating.whole {
@@ -273,6 +274,7 @@ struct Demand {
 impl Demand {
     fn learn(&mut self, wanted: u64, now: u64, round: Duration) {
         let passed = now.saturating_sub(self.at);
+        // Over a short time, one request more or less would be a large part of the rate.
         if u128::from(passed) < round.as_micros() / 2 {
             return;
         }

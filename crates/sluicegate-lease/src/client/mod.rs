@@ -258,6 +258,7 @@ impl Session {
     pub fn answered(&mut self, now: u64, response: &Response) {
         let is_newest = |flight: &Flight| flight.sequence == response.sequence;
         let Some(flight) = self.flight.filter(is_newest) else { return };
+        // An older master may still answer, and what it grants, the newest one does not know of.
         if response.fence < self.fence || response.answers.len() != flight.resources {
             return self.failed(now);
         }
@@ -288,6 +289,7 @@ impl Session {
             return self.back_off(now, refresh);
         }
         self.backoff.succeeded();
+        // Resources that were added meanwhile were not asked for.
         let is_new = self.resources.len() > response.answers.len();
         self.next = if is_new { now } else { now.saturating_add(self.backoff.early(refresh)) };
     }

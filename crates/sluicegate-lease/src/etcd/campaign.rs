@@ -92,6 +92,7 @@ impl Candidate {
             return Ok(Look::Other);
         }
         let new = fence.checked_add(1).ok_or_else(|| Status::out_of_range("no fence is left"))?;
+        // The lease before the key: a master that is cut off right after the election is forgotten by etcd itself.
         let held = self.cluster.grant(seconds(self.lease)).await?;
         self.held.store(held.id, Ordering::Relaxed);
         let revision = last.as_ref().map_or(0, |last| last.mod_revision);
@@ -104,6 +105,7 @@ impl Candidate {
             let longest = self.cluster.grant(seconds(self.longest)).await?;
             writes.push(put(learning, "", longest.id));
         }
+        // Both: another candidate may have won and resigned in between.
         let conditions = vec![is_absent(master), is_of_revision(counter, revision)];
         match self.cluster.transact(conditions, writes).await {
             Ok(won) if won.succeeded => {

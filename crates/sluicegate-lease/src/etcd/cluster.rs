@@ -52,6 +52,7 @@ impl Cluster {
         // From before the call: etcd counts from when it comes.
         let began = Instant::now();
         let answer = self.call(async |channel| {
+            // One message in a stream of its own, so that the time-out of a call holds here too.
             let once = tokio_stream::once(LeaseKeepAliveRequest { id });
             let mut answers = LeaseClient::new(channel).lease_keep_alive(once).await?.into_inner();
             let answer = answers.message().await?;

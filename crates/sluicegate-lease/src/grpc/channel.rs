@@ -129,6 +129,7 @@ impl Route {
 
     /// Asks another server next, over a new connection.
     fn failed(&mut self) {
+        // A master that fails is forgotten first: the server that named it may know the next one.
         if self.master.take().is_none() {
             self.at = (self.at + 1) % self.servers.len();
         }
@@ -150,6 +151,7 @@ impl Route {
                 "the master at `{master}` would be asked without encryption"
             )));
         }
+        // The connection to the same server is kept: it has only said what is known.
         if *self.target() != master {
             self.disconnect();
         }

@@ -114,6 +114,7 @@ impl Learned {
         let Some(unit) = self.stream else { return Some(self.slot * SLOTS as u64 / 2) };
         let wanted = self.held.max(self.millionths());
         let falls = (0..=FALLS).find(|falls| fallen(wanted, *falls) <= bound.millionths())?;
+        // Each fall asks for twice as many missing events as the one before.
         let missing = u128::from(BY_CHANCE) << falls;
         let silence = missing * self.time_for(unit) / u128::from(self.heard.max(1)) + 1;
         let silence = u64::try_from(silence).unwrap_or(u64::MAX).max(self.pause() + 1);
@@ -163,6 +164,7 @@ impl Learned {
         for before in (0..passed).rev() {
             // The window that ends with the slot before is complete.
             self.complete(next - before - 1);
+            // A stream that pauses is expected to go on as it was. One that has ended for good would keep capacity from others.
             let is_remembered = self.stream.is_some() && (1..=REMEMBERED).contains(&self.quiet);
             let part = if is_remembered { 256 } else { 32 };
             let falling = self.held - (self.held / part + 1).min(self.held);

@@ -138,6 +138,7 @@ impl Bucket {
             self.charges += 1;
             if wait > 0 {
                 let until = self.at.saturating_add(wait);
+                // A place may be booked beyond the end of the lease, where other terms are in force.
                 let later = if until > terms.until { terms.then } else { capacity };
                 let most = self.booked().max(capacity).max(later);
                 self.booked = (most, self.booked.1.max(until));
@@ -167,6 +168,8 @@ impl Bucket {
         let capacity = terms.at(self.at);
         let flows = u128::from(capacity.millionths()) * u128::from(wait);
         let flows = i128::try_from(flows).unwrap_or(i128::MAX);
+        // What flows in until the request goes ahead may fill the bucket, but no further: a request that waits must not save up
+        // a second burst.
         let most = self.burst_of(capacity).saturating_sub(self.parts(cost)).saturating_sub(flows);
         self.level = self.level.min(most);
     }
@@ -184,6 +187,7 @@ impl Bucket {
         }
         let is_earlier = |given: &&Return| given.charge < mark.charge && given.at >= mark.charge;
         let returned: u128 = self.returns.iter().filter(is_earlier).map(|given| given.parts).sum();
+        // What has flowed in since the charge has paid for its oldest part. Only the rest can come back.
         let since = self.flowed.wrapping_sub(mark.flowed).saturating_add(returned);
         let left = i128::try_from(mark.missing.saturating_sub(since)).unwrap_or(i128::MAX);
         let room = self.burst.saturating_sub(self.level).max(0);

@@ -129,6 +129,7 @@ impl State {
         if wants <= self.capacity() {
             return;
         }
+        // By more than a half: the server need not hear of each request more.
         let is_rise = wants.millionths() / 3 > told.millionths() / 2;
         if is_rise {
             self.pleas.gap = FIRST_GAP;

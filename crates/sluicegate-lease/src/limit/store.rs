@@ -138,6 +138,7 @@ pub(super) fn decide_several(
         // On several keys, which share the lease.
         return Err(StoreError::unsupported(ANOTHER));
     }
+    // The memory must not see the limit of the lease: its numbers have no meaning.
     let others = without(charge, own);
 
     let mut state = leased.turn();

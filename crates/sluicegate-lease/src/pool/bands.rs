@@ -22,6 +22,7 @@ impl Bands {
         let floors = bands.iter().map(|band| template.floor_of(band[0].band));
         let floors: Vec<_> =
             floors.zip(&wanted).map(|(floor, wanted)| floor.min(*wanted)).collect();
+        // Twice over the bands in order: first what is kept for each, then what each wants beyond it.
         for bounds in [floors, wanted] {
             for (part, bound) in parts.iter_mut().zip(bounds) {
                 let more = bound.saturating_sub(*part).min(left);
@@ -57,6 +58,7 @@ pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<De
     for Demand { band, want } in demands {
         let per_weight = want.wants.millionths() / want.weight.max(1);
         let group = groups
+            // Groups by powers of two.
             .entry((*band, u64::BITS - per_weight.leading_zeros()))
             .or_insert(Want { wants: Amount::ZERO, weight: 0 });
         group.wants = group.wants + want.wants;

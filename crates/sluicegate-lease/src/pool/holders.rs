@@ -130,6 +130,7 @@ impl Holders {
     pub(super) fn hold(&mut self, at: usize, sequence: u64, granted: Amount, until: u64) {
         self.change(at, |holder| {
             holder.sequence = sequence;
+            // A shorter lease does not end a longer one: the client may not have heard of it.
             let until = until.max(holder.ends());
             if granted >= holder.most.amount {
                 (holder.most, holder.next) = (Grant { amount: granted, until }, Grant::default());
@@ -146,6 +147,7 @@ impl Holders {
         let holder = &mut self.by_name[at];
         let before = millionths(holder.most.amount);
         change(holder);
+        // The sum is kept, not worked out: it is read with each request.
         self.held = self.held - before + millionths(holder.most.amount);
     }
 

@@ -246,6 +246,7 @@ impl Pool {
             None => {
                 let template = self.templates.of(ask.resource).clone();
                 let until = learns_until(lead.since, &template);
+                // A resource that no known client has is new: nobody can hold anything of it.
                 let learns = !lead.knew_clients && now < until;
                 let learning = learns.then(|| Learning::new(until, None));
                 self.resources
@@ -258,6 +259,7 @@ impl Pool {
             self.changes.push(Change::left(ask.resource, client));
         });
         let clients = resource.holders().len();
+        // A client that is here already may always ask: refused, it could not give anything back.
         if self.clients >= self.max_clients && !resource.holders().has(ask.client) {
             return Err(AskError::ManyClients);
         }

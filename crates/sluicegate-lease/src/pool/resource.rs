@@ -64,6 +64,7 @@ impl Resource {
 
     /// A parent has granted this until `until`.
     pub(super) fn supply(&mut self, capacity: Amount, until: u64) {
+        // The end of a lease moves with each refresh; only another capacity changes the shares.
         self.is_dirty |= self.leased.0 != capacity;
         self.leased = (capacity, until);
         self.rise.supplied();
@@ -120,6 +121,8 @@ impl Resource {
     /// Forgets leases that have ended, and divides the capacity if something has changed.
     pub(super) fn tick(&mut self, now: u64, gone: &mut impl FnMut(&str)) {
         self.end_learning(now);
+        // A division looks at every client. Among many, one in each interval is enough, and a request between two of them is
+        // answered by the last one.
         if now < self.next_division && self.holders.len() > FEW {
             return;
         }
@@ -155,6 +158,8 @@ impl Resource {
         }
         let mut may_hold = false;
         if let Some(learning) = &mut self.learning {
+            // It was sent before the client met this master, and may be late by a whole reign: what it says that it has may have been
+            // granted to another since.
             if ask.fence != fence {
                 return Ok(Answer::AskAgain);
             }
@@ -163,6 +168,7 @@ impl Resource {
             }
             may_hold = learning.reported(ask.client);
         }
+        // From here on it counts, whatever it is answered: the answer may be lost.
         let at = self.remember(now, ask, found);
         self.holders.turn(at, now);
         let ttl = self.ttl(now);
@@ -170,6 +176,7 @@ impl Resource {
             // Nobody here knows what it was granted.
             self.hold(now, at, ask, ask.uses(), ttl);
         }
+        // Belief goes as far as memory: more than this nobody here has granted.
         let held = self.holders.held_by(at);
         if ask.uses() > held {
             self.not_believed = Some(held);
@@ -211,6 +218,7 @@ impl Resource {
         if self.holders.len() <= FEW || now >= self.next_division {
             self.divide(now);
         }
+        // The share is what it should have; what others still hold of it comes free when they have said so.
         let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
         let (own, others) = (self.holders.held_by(at), self.holders.held_by_others(at));
         // Where more is held than there is, because there is less than before, a client may keep its own.
@@ -245,6 +253,7 @@ impl Resource {
     /// Writes down what a client may be using from now on: this, and what is in use of what it was granted before.
     fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, granted: Amount, ttl: u64) {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
+        // What is in use goes on after a smaller grant, so it counts until the client says that it has ended.
         let in_use = ask.outstanding.min(self.holders.held_by(at));
         let until = now.saturating_add(with_drift(lease));
         self.holders.hold(at, ask.sequence, granted.max(in_use), until);

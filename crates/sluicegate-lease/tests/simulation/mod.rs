@@ -2,6 +2,7 @@
 
 mod buckets;
 mod random;
+#[cfg_attr(not(test), expect(dead_code, reason = "only tests switch rules off"))]
 mod rules;
 mod scenarios;
 mod seen;
@@ -11,6 +12,7 @@ mod tests;
 mod wheel;
 mod world;
 
+#[cfg(test)]
 pub(crate) use self::rules::Rule;
 pub(crate) use self::scenarios::{SCENARIOS, crowd, crowded, scenario};
 pub(crate) use self::seen::Seen;

@@ -97,6 +97,7 @@ pub(crate) async fn decide(
             charged.add(part, &reply);
         }
         replies.push(Some(reply));
+        // Slots further on are not asked in vain: this is refused, and what was charged is given back.
         if operation == Operation::Take && !is_now {
             break;
         }
@@ -110,6 +111,7 @@ pub(crate) async fn decide(
     drop(charged);
     let mut known = Vec::with_capacity(parts.len());
     for (i, part) in parts.iter().enumerate() {
+        // What a slot said before it was given back is out of date, unless it refused.
         let reply = replies.get_mut(i).and_then(Option::take);
         known.push(match reply.filter(|reply| !reply.verdict.is_admitted()) {
             Some(refused) => Some(refused),

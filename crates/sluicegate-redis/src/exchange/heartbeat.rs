@@ -81,6 +81,7 @@ async fn renew_on_one(shared: Arc<Shared>, turn: u64, mut scripts: Vec<Rows>) {
 
 /// Returns whether the server has renewed the rows.
 async fn renew_some(shared: Arc<Shared>, turn: u64, rows: Rows) -> bool {
+    // From before the call: the lease of a row is at least as long as from here.
     let asked = shared.runtime.clock.now();
     let request = request(&shared, turn, &rows);
     let in_time = shared.runtime.sleep(shared.places.pause());

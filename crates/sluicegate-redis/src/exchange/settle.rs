@@ -27,6 +27,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spe
     if spent == debit.cost || receipt.is_void() {
         return;
     }
+    // From now until the server has answered: an answer that comes in between may be from before.
     let invalidation = shared.refusals.invalidate(debit);
     let held = debit.limit.is_held() && spent < debit.cost;
     let claim =
@@ -34,6 +35,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spe
     if shared.runtime.handle().is_none() {
         return shared.counters.settlement_dropped(&no_runtime());
     }
+    // Settlements have no caller that could slow down, so their number needs a bound of its own.
     let Some(reservation) = shared.background.reserve_settlement() else {
         claim.iter().for_each(Claim::doubt);
         let full = Failure::because(FailureKind::TooSlow, "too many settlements are under way");
@@ -178,6 +180,7 @@ pub(super) async fn deliver(shared: &Shared, request: &Request) -> Result<(), Fa
             Ok(_) => return Ok(()),
             Err(failure) => failure,
         };
+        // Sent twice, it would give back twice.
         if failure.may_be_applied() || !is_passing(failure.kind()) {
             return Err(failure);
         }

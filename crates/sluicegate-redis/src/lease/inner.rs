@@ -62,6 +62,7 @@ impl Inner {
         if spent > debit.cost {
             return share.charge_more(spent - debit.cost, totals);
         }
+        // What comes back may admit the next request.
         share.forget_refusal();
         let (receipt, _, _) = receipt_words(receipt);
         share.take_back(receipt, debit.cost - spent, at, totals)

@@ -130,6 +130,7 @@ impl Places {
 
     /// The rows that have to be renewed. `None` if this process holds no places at all, so that the task may end.
     pub(crate) fn due(&self, now: u64) -> Option<Due> {
+        // A row that was charged a moment ago was renewed by that.
         let age = self.pause().as_micros() as u64;
         let mut held = self.lock();
         if held.rows.is_empty() {
@@ -178,6 +179,7 @@ impl Held {
         if row.count > 0 {
             return;
         }
+        // It is kept, though nothing is held in it: the next renewal tells the server so.
         if row.is_doubtful && self.doubtful < DOUBTFUL {
             self.doubtful += 1;
         } else {

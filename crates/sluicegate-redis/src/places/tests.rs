@@ -90,6 +90,29 @@ fn only_what_was_not_touched_for_a_while_is_renewed() {
     assert_eq!(due(&places, 0).map(|rows| rows.len()), Some(2));
 }
 
+/// It was charged after the renewal began, and the server may not have counted that yet.
+#[test]
+fn a_renewal_makes_no_later_charge_older() {
+    let places = places();
+    hold(&places, "a", 1, 5);
+    places.renewed(&[(key("a"), 1)], 1);
+    assert_eq!(due(&places, PAUSE + 4), Some(vec![]));
+    assert_eq!(due(&places, PAUSE + 5), Some(vec![(key("a"), 1)]));
+}
+
+/// The server lowers its count only if nothing was taken since that turn.
+#[test]
+fn a_renewal_has_the_turn_of_the_newest_claim() {
+    let places = places();
+    hold(&places, "a", 1, 0);
+    hold(&places, "b", 1, 0);
+    assert_eq!(places.due(PAUSE).map(|due| due.turn), Some(2));
+    let refused = claim(&places, "a", 1, 0);
+    let turn = refused.turn();
+    drop(refused);
+    assert_eq!((places.due(2 * PAUSE).map(|due| due.turn), turn), (Some(3), 3));
+}
+
 #[test]
 fn a_doubt_is_reported_once_and_again_if_that_fails() {
     let places = places();

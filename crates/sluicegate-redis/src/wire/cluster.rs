@@ -91,6 +91,7 @@ impl Cluster {
                 if let Some(before) = map.node(slot) {
                     before.forget();
                 }
+                // A new map for one slot: readers keep the old one without a lock, and slots move rarely.
                 *map = Arc::new(map.with(slot, node));
                 true
             }
@@ -102,6 +103,8 @@ impl Cluster {
     /// Updates the map in the background, unless that was just done.
     pub(crate) fn look(self: &Arc<Self>) {
         let now = self.context.runtime.clock.now();
+        // While there is a map, a storm of redirections must not become a storm of questions. Without one, nothing can be
+        // decided, and the task that looks has pauses of its own.
         let known = matches!(&*self.view.borrow(), View::Known(_));
         if known && now.abs_diff(self.looked.load(Ordering::Relaxed)) < PAUSE {
             return;
@@ -132,11 +135,13 @@ impl Cluster {
 
     /// Asks a few nodes at a time for the map, healthy and connected ones first.
     async fn ask_around(&self) -> Result<(), Failure> {
+        // A map that was learned may have left the seeds out. They are the only nodes that are known to be the operator's.
         for seed in self.seeds.iter().filter_map(address) {
             self.node_of(seed);
         }
         let mut nodes = self.nodes();
         fastrand::shuffle(&mut nodes);
+        // A stable sort keeps the random order among equals, so that no node is asked first by all processes.
         nodes.sort_by_key(|node| (node.is_shut(), node.current().is_none()));
         let mut why = Failure::new(FailureKind::Unreachable);
         for some in nodes.chunks(ASKED) {
@@ -163,9 +168,11 @@ impl Cluster {
             self.node_at(range.host.as_deref().unwrap_or_default(), range.port, told_by)
         });
         let seeds: Vec<_> = self.seeds.iter().filter_map(address).collect();
+        // A node that serves nothing any more loses its connection here, unless a call still holds it.
         self.locked().retain(|address, node| {
             seeds.contains(address) || map.nodes().iter().any(|known| Arc::ptr_eq(known, node))
         });
+        // What a node has answered about slots that it lost proves nothing: its successor may know more.
         if let View::Known(before) = &*self.view.borrow() {
             map.replaced(before).for_each(|node| node.forget());
         }

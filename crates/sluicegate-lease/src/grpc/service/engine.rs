@@ -223,6 +223,7 @@ impl State {
         match (&self.role, fence) {
             (Role::Master { known, .. }, Some(fence)) => {
                 // A list is as old as its reign: who has come since that began is not on it.
+                // The same fence again is the same reign, after a pause in which this server was not sure of it.
                 let is_new = self.last.replace(fence) != Some(fence);
                 let known = known.as_ref().filter(|_| is_new).map(|known| known.to_vec());
                 self.seed = self.seed.wrapping_add(1);

@@ -113,6 +113,7 @@ impl Share {
     /// bucket.
     fn filling(&self, now: u64, span: u64, expected: u64) -> (u64, u64) {
         let (half, tokens) = (self.validity.half(), self.validity.most() / 2);
+        // What others are expected to spend while half of the bucket drains.
         let others = tokens.saturating_sub(expected);
         if others == 0 || expected == 0 || self.validity.most() < LARGE {
             return (expected, half);
@@ -133,6 +134,7 @@ impl Share {
         (least, waited): (u64, u64),
         batch: &RangeInclusive<u64>,
     ) -> LeaseRequest {
+        // Tokens are lost with the window, and nobody else can spend them before.
         let needed = self.demand.until(now, self.validity.pace(), self.ends);
         self.size = (needed / OF_WINDOW).clamp(*batch.start(), *batch.end());
         // At most half of what others may need.
@@ -155,6 +157,7 @@ impl Share {
         totals.leased += lease.taken;
         self.left = self.validity.left(lease.words);
         self.ends = self.validity.ends(&part);
+        // A refusal from before something was given back would hide what came free.
         self.refused = self.refusal(lease, (asked, now), wanted).filter(|_| !is_old);
         let mut told = Vec::with_capacity(served);
         for waiter in self.waiting.drain(..served.min(self.waiting.len())) {

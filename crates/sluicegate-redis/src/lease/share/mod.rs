@@ -164,6 +164,7 @@ impl Share {
     /// Decides about `cost`, if that is possible without a call. Call [`expire`](Self::expire) before.
     pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut LeaseCounts) -> Step {
         self.is_left = false;
+        // After a long pause, what was learned of the demand is out of date: it begins anew, with small leases.
         if self.requests.expected(now, self.validity.pace()) == 0 {
             self.since = now;
         }
@@ -182,6 +183,7 @@ impl Share {
             totals.refused_here += 1;
             return Step::Decide(outcome, false);
         }
+        // With two leases in hand and none of them enough, a third one would push tokens out that are still good.
         let has_room = self.under_way.is_some() || self.parts[1].taken == 0;
         if has_room && self.waiting.len() < MAX_WAITING { Step::Wait } else { Step::PassOn }
     }
@@ -273,6 +275,7 @@ impl Share {
         let Some(part) = self.parts.iter_mut().find(|part| part.taken > 0) else { return false };
         let elapsed = at.since(part.asked);
         let room = validity.good(part, elapsed).saturating_sub(part.unspent);
+        // By the server's clock, because the receipt shows it.
         let own = validity.undrained(receipt, part.at.saturating_add(elapsed)).min(back);
         if own == 0 || room < own {
             return false;

@@ -110,6 +110,7 @@ impl Breaker {
     /// Counts one more call that is under way: at first as many as can open the breaker, and one more for each answer.
     /// Otherwise all that come in the time of a deadline would wait for a server that answered its probe and nothing else.
     fn join(&self) -> bool {
+        // As many as may fail without opening it again: a server that is well shows it by answering them.
         let most = self.answered.load(Ordering::Relaxed).saturating_add(self.settings.failures);
         let more = |under_way| (under_way < most).then_some(under_way + 1);
         self.under_way.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -188,6 +189,7 @@ impl Breaker {
         }
         let failed = self.failed.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let enough = self.settings.failures != 0 && failed >= self.settings.failures;
+        // A call from before the breaker opened must not prolong its pause, and a probe that was replaced must not end it.
         if claimed == CLOSED && !enough || self.until.load(Ordering::Relaxed) != claimed {
             return Transition::Stayed;
         }

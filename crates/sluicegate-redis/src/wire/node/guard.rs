@@ -25,29 +25,43 @@ const LARGEST: u64 = 4 << 20;
 pub(super) struct Traffic {
     /// Calls whose answer is awaited.
     under_way: AtomicUsize,
+    /// Calls since the last answer that nobody waits for any more. Their answers are missing all the same.
+    given_up: AtomicUsize,
     /// Calls that were answered.
     answered: AtomicU64,
 }
 
 /// A call, from before it is sent until it is answered or given up.
-pub(super) struct TrafficCall<'a>(&'a Traffic);
+pub(super) struct TrafficCall<'a> {
+    traffic: &'a Traffic,
+    is_answered: bool,
+}
 
 impl Traffic {
     pub(super) fn begin(&self) -> TrafficCall<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        TrafficCall(self)
+        TrafficCall { traffic: self, is_answered: false }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) + self.given_up.load(Ordering::Relaxed) > 0
     }
 }
 
 impl TrafficCall<'_> {
-    pub(super) fn answered(self) {
-        self.0.answered.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn answered(mut self) {
+        self.is_answered = true;
+        self.traffic.given_up.store(0, Ordering::Relaxed);
+        self.traffic.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for TrafficCall<'_> {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_answered {
+            self.traffic.given_up.fetch_add(1, Ordering::Relaxed);
+        }
+        self.traffic.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -90,7 +104,7 @@ impl<S> Guarded<S> {
     fn listen(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         loop {
             let answered = self.traffic.answered.load(Ordering::Relaxed);
-            let is_waiting = self.traffic.under_way.load(Ordering::Relaxed) > 0;
+            let is_waiting = self.traffic.is_waiting();
             let Some((sleep, before)) = &mut self.silence else {
                 if !is_waiting {
                     return Ok(());

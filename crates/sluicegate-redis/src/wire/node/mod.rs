@@ -200,6 +200,7 @@ impl Node {
             if current.generation != generation {
                 return false;
             }
+            // Under the lock of the state: of many calls that fail with the connection, one replaces it.
             let (pause, may_wait) = self.pause_after_loss();
             lost = Some((Arc::clone(&current.driver), pause));
             let failed = (!may_wait).then(|| why.clone());
@@ -207,6 +208,7 @@ impl Node {
             true
         });
         let Some((driver, pause)) = lost else { return };
+        // Answers that are on their way may report charges, which can only be given back once they are known.
         if why.kind().leaves_others_to_be_answered() {
             self.retired.lock().unwrap_or_else(PoisonError::into_inner).keep(&driver);
         } else {
@@ -336,10 +338,12 @@ async fn dial_until_connected(node: Weak<Node>, mut pause: Duration) {
             };
             timer.await;
         }
+        // A server that accepts connections and answers nothing would otherwise get a new one all the time.
         while let Some(pause) = node.upgrade().and_then(|node| node.breaker_pause()) {
             pause.await;
         }
         let Some(node) = node.upgrade() else { return };
+        // A new number for each attempt, so that the end of an old connection does not replace a new one.
         let generation = node.generations.fetch_add(1, Ordering::Relaxed);
         match node.attempt(generation).await {
             Ok(opened) => return node.up(opened, generation),

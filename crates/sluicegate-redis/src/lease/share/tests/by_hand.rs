@@ -142,6 +142,68 @@ fn only_what_has_not_drained_goes_back() {
     assert_eq!(pair.unspent(now), 7);
 }
 
+/// Those that drained before it was given back are lost, though others of the lease are still there.
+#[test]
+fn drained_tokens_do_not_go_back_beside_later_charges() {
+    let mut pair = Pair::new(TEN, 10..=10);
+    assert!(pair.lease(NOW));
+    let first = pair.take(NOW, 4).expect("there are tokens in hand");
+    assert!(pair.take(NOW, 3).is_some());
+    let now = NOW + 3 * SECOND - 10_000;
+    assert_eq!(pair.unspent(now), 2);
+    assert!(pair.share.take_back(receipt(&first), 4, super::at(now), &mut pair.totals));
+    assert_eq!(pair.unspent(now), 4, "three of the first five have drained");
+}
+
+#[test]
+fn of_a_charge_of_an_earlier_lease_only_what_has_not_drained_goes_back() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    let first = pair.take(NOW, 4).expect("there are tokens in hand");
+    let now = NOW + 3 * SECOND - 10_000;
+    assert!(pair.lease(now));
+    assert!(pair.take(now, 4).is_some());
+    assert_eq!(pair.unspent(now), 0);
+    assert!(pair.share.take_back(receipt(&first), 4, super::at(now), &mut pair.totals));
+    assert_eq!(pair.unspent(now), 2);
+}
+
+#[test]
+fn more_is_charged_out_of_the_tokens_in_hand_or_not_at_all() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    assert!(!pair.share.charge_more(5, &mut pair.totals));
+    assert_eq!((pair.unspent(NOW), pair.totals.spent), (4, 1));
+    assert!(pair.share.charge_more(3, &mut pair.totals));
+    assert_eq!((pair.unspent(NOW), pair.totals.spent), (1, 4));
+}
+
+#[test]
+fn a_reset_discards_the_tokens_in_hand_and_those_on_their_way() {
+    let mut pair = Pair::new(TEN, 3..=3);
+    assert!(pair.lease(NOW));
+    let wanted = pair.share.request(NOW, &pair.batch).expect("nothing is under way");
+    pair.share.reset(&mut pair.totals);
+    assert_eq!((pair.unspent(NOW), pair.totals.expired), (0, 2));
+    let lease = pair.server.lease(wanted, NOW);
+    let (_, surplus) = pair.share.grant(&lease, (NOW, wanted), NOW, &mut pair.totals);
+    assert!(surplus.is_none() && lease.taken > 0);
+    assert_eq!((pair.unspent(NOW), pair.totals.expired), (0, 2 + lease.taken));
+}
+
+/// What was given back meanwhile may admit the next request.
+#[test]
+fn a_refusal_from_before_something_was_given_back_is_not_remembered() {
+    let mut pair = Pair::new(TEN, 1..=5);
+    assert!(pair.server.limit.take(&mut pair.server.state, NOW, 10).is_admitted());
+    let wanted = pair.share.request(NOW, &pair.batch).expect("nothing is under way");
+    pair.share.forget_refusal();
+    let lease = pair.server.lease(wanted, NOW);
+    assert_eq!(lease.taken, 0);
+    pair.share.grant(&lease, (NOW, wanted), NOW, &mut pair.totals);
+    assert!(pair.take(NOW, 1).is_none(), "the server is asked");
+}
+
 #[test]
 fn a_window_s_tokens_are_good_until_it_ends() {
     let window = Limit::fixed_window(10, Duration::from_secs(1));
