@@ -81,12 +81,7 @@ mod environment;
 pub mod envoy;
 mod live;
 mod policy_file;
-pub mod proxy;
 mod read;
-pub mod reader;
-mod request;
-#[cfg(feature = "schema")]
-mod schema;
 mod source;
 pub mod texts;
 #[cfg(feature = "throttle")]
@@ -96,19 +91,30 @@ mod words;
 pub use self::check::{Report, RuleReport, check, check_change};
 pub use self::compile::Policies;
 pub use self::document::Document;
-pub use self::environment::Environment;
+#[cfg(feature = "schema")]
+pub use self::document::schema;
+pub use self::environment::{Environment, Request};
 pub use self::live::{Changes, Event, LimitChange, Live};
 #[cfg(feature = "watch")]
 pub use self::live::{WatchError, Watching};
-pub use self::policy_file::PolicyFile;
-pub use self::read::Format;
+pub use self::policy_file::{Format, PolicyFile};
 #[cfg(feature = "json")]
 pub use self::read::read_json;
 #[cfg(feature = "toml")]
 pub use self::read::read_toml;
-pub use self::request::Request;
-#[cfg(feature = "schema")]
-pub use self::schema::schema;
 pub use self::source::{Diagnostic, PolicyError, SourceLocation, SourceMap};
 #[cfg(feature = "throttle")]
 pub use self::throttle::{FileRequests, FileThrottle, FileThrottleLayer};
+
+/// The settings of `sluicegate proxy`, checked: see [`Policies::listen`] and [`Policies::upstream`].
+pub mod proxy {
+    pub use crate::compile::proxy::{Listen, Upstream, UpstreamTls};
+}
+
+/// For crates that read policies in another format.
+///
+/// Such a crate builds a [`Document`], [marks](SourceMap::mark) where its parts are in the text, and offers the reader as
+/// a [`Format`].
+pub mod reader {
+    pub use crate::read::{text_of, within_bounds as text_within_bounds};
+}

@@ -4,9 +4,12 @@ use arc_swap::ArcSwap;
 use sluicegate_throttle::layer::{HoldUntil, Partition, Requests, ThrottleLayer, WhenShed};
 use sluicegate_throttle::{ConfigError, Throttle};
 
+use crate::compile::Policies;
+use crate::compile::throttle::{self, Throttling, setting_of};
+use crate::document::{self, Document};
+use crate::source::{Diagnostic, DocumentPath};
+
 pub use crate::compile::throttle::FileRequests;
-use crate::compile::throttle::{self, Throttling};
-use crate::document;
 
 /// The throttle of a policy file, `[throttle]`. Clones share one throttle.
 ///
@@ -39,7 +42,7 @@ pub struct FileThrottle {
     requests: FileRequests,
     in_force: Arc<ArcSwap<throttle::Requests>>,
     /// The settings in force, locked while they are replaced.
-    said: Arc<Mutex<document::Throttle>>,
+    spec: Arc<Mutex<document::Throttle>>,
     once: Once,
 }
 
@@ -63,17 +66,17 @@ impl FileThrottle {
             throttling.partitions().map(|name| throttle.partition(name)).collect();
         let in_force = Arc::new(ArcSwap::from_pointee(throttling.requests.clone()));
         let requests = FileRequests::new(&in_force, partitions?);
-        let said = &throttling.said;
+        let spec = &throttling.spec;
         let once = Once {
-            when_shed: when_shed(said),
-            hold_until: match said.hold_until.unwrap_or_default() {
+            when_shed: when_shed(spec),
+            hold_until: match spec.hold_until.unwrap_or_default() {
                 document::HoldUntil::Head => HoldUntil::Head,
                 document::HoldUntil::End => HoldUntil::Body,
             },
-            announces: said.announce,
+            announces: spec.announce,
         };
-        let said = Arc::new(Mutex::new(said.clone()));
-        Ok(Self { throttle, requests, in_force, said, once })
+        let spec = Arc::new(Mutex::new(spec.clone()));
+        Ok(Self { throttle, requests, in_force, spec, once })
     }
 
     /// The throttle, for its snapshot and its metrics.
@@ -100,19 +103,19 @@ impl FileThrottle {
 
     /// Changes the settings.
     pub(crate) fn change(&self, new: &Throttling) -> Result<(), ConfigError> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if *said == new.said {
+        let mut spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        if *spec == new.spec {
             return Ok(());
         }
         self.throttle.reconfigure(new.builder())?;
         self.in_force.store(Arc::new(new.requests.clone()));
-        *said = new.said.clone();
+        *spec = new.spec.clone();
         Ok(())
     }
 }
 
-fn when_shed(said: &document::Throttle) -> WhenShed {
-    match &said.when_shed {
+fn when_shed(spec: &document::Throttle) -> WhenShed {
+    match &spec.when_shed {
         None | Some(document::WhenShed::Block) => WhenShed::refuse(),
         Some(document::WhenShed::Redirect(to)) => {
             let redirect = WhenShed::redirect(&to.redirect);
@@ -121,5 +124,41 @@ fn when_shed(said: &document::Throttle) -> WhenShed {
         Some(document::WhenShed::Degrade(document::Degrade { degrade })) => {
             WhenShed::degrade(usize::try_from(*degrade).unwrap_or(usize::MAX))
         }
+    }
+}
+
+/// The throttle of a file, once it has been made.
+#[derive(Debug, Default)]
+pub(crate) struct ThrottleOnce(Mutex<Option<FileThrottle>>);
+
+impl ThrottleOnce {
+    pub(crate) fn of(&self, policies: &Policies) -> Option<FileThrottle> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.is_none() {
+            // The settings were checked when the policies were compiled.
+            *made = policies.throttling().and_then(|spec| FileThrottle::new(spec).ok());
+        }
+        made.clone()
+    }
+
+    /// Applies the settings in `policies` to the throttle, if one has been made. An error is located in `document`.
+    pub(crate) fn change(
+        &self,
+        document: Option<&Document>,
+        policies: &Policies,
+    ) -> Result<(), Diagnostic> {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(throttle) = &*made else { return Ok(()) };
+        let path = DocumentPath::Root.name("throttle");
+        let problem = |path: &DocumentPath<'_>, message: String| match document {
+            Some(document) => document.source.problem(path, message),
+            None => Diagnostic::new(path.to_string(), message),
+        };
+        let Some(new) = policies.throttling() else {
+            let message = "the throttle is in use, and cannot be removed while the service runs";
+            return Err(problem(&path, message.to_owned()));
+        };
+        let changed = throttle.change(new);
+        changed.map_err(|error| problem(&path.name(setting_of(&error)), error.to_string()))
     }
 }

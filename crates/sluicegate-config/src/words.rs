@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::document::{
-    Amount, Case, Condition, Cost, Expected, Key, Load, Reject, Rule, Settle, SettleTable, Texts,
+    Amount, Case, Condition, Cost, Expected, Hours, Key, Load, Reject, Rule, Settle, SettleTable,
+    Texts,
 };
 
 /// Prints a part of a document in words: "header `x-api-key` or else address" for a key.
@@ -34,40 +35,50 @@ impl Display for InWords<'_, Key> {
 
 impl Display for InWords<'_, Condition> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let said = self.0;
+        // Field by field, so that the compiler asks for words for a new one.
+        let Condition {
+            method,
+            path,
+            route,
+            host,
+            header,
+            cookie,
+            query,
+            claim,
+            network,
+            country,
+            region,
+            hours,
+            not,
+            any,
+            wildcards,
+        } = self.0;
         let mut parts = Vec::new();
         let lists = [
-            ("method", &said.method),
-            ("path", &said.path),
-            ("route", &said.route),
-            ("host", &said.host),
-            ("network", &said.network),
-            ("country", &said.country),
-            ("region", &said.region),
+            ("method", method),
+            ("path", path),
+            ("route", route),
+            ("host", host),
+            ("network", network),
+            ("country", country),
+            ("region", region),
         ];
         for (name, texts) in lists {
             parts.extend(texts.as_ref().map(|texts| format!("{name} {}", InWords(texts))));
         }
-        let values = [
-            ("header", &said.header),
-            ("query", &said.query),
-            ("cookie", &said.cookie),
-            ("claim", &said.claim),
-        ];
-        for (kind, values) in values {
-            parts.extend(
-                values
-                    .iter()
-                    .map(|(name, expected)| format!("{kind} `{name}` {}", InWords(expected))),
-            );
+        for (kind, values) in
+            [("header", header), ("query", query), ("cookie", cookie), ("claim", claim)]
+        {
+            let words = |(name, expected)| format!("{kind} `{name}` {}", InWords(expected));
+            parts.extend(values.iter().map(words));
         }
-        parts.extend(said.hours.as_ref().map(hours));
-        parts.extend(said.wildcards.iter().map(|wildcard| {
+        parts.extend(hours.as_ref().map(hours_in_words));
+        parts.extend(wildcards.iter().map(|wildcard| {
             format!("{} is like `{}`", InWords(&wildcard.key), wildcard.patterns.join("` or `"))
         }));
-        parts.extend(said.not.as_ref().map(|not| format!("not ({})", InWords(&**not))));
-        if !said.any.is_empty() {
-            let any: Vec<_> = said.any.iter().map(|any| InWords(any).to_string()).collect();
+        parts.extend(not.as_ref().map(|not| format!("not ({})", InWords(&**not))));
+        if !any.is_empty() {
+            let any: Vec<_> = any.iter().map(|any| InWords(any).to_string()).collect();
             parts.push(format!("({})", any.join(") or (")));
         }
         match parts.as_slice() {
@@ -77,14 +88,14 @@ impl Display for InWords<'_, Condition> {
     }
 }
 
-fn hours(said: &crate::document::Hours) -> String {
+fn hours_in_words(spec: &Hours) -> String {
     let mut words = Vec::new();
-    words.extend(said.between.as_ref().map(|times| times.join(" to ")));
-    if !said.on.is_empty() {
-        let days: Vec<_> = said.on.iter().map(|day| format!("{day:?}").to_lowercase()).collect();
+    words.extend(spec.between.as_ref().map(|times| times.join(" to ")));
+    if !spec.on.is_empty() {
+        let days: Vec<_> = spec.on.iter().map(|day| format!("{day:?}").to_lowercase()).collect();
         words.push(format!("on {}", days.join(" ")));
     }
-    words.extend(said.zone.as_ref().map(|zone| format!("in {zone}")));
+    words.extend(spec.zone.as_ref().map(|zone| format!("in {zone}")));
     words.join(" ")
 }
 

@@ -11,7 +11,7 @@ const TARGETS: [(&str, Option<&str>); 5] = [
     ("table", None),
     ("limit_text", None),
     ("config_document", Some("crates/sluicegate-config/tests/documents")),
-    ("envoy_document", Some("crates/sluicegate-config/tests/envoy/documents")),
+    ("envoy_document", Some("crates/sluicegate-config/tests/config/envoy/documents")),
     ("envoys_calls", None),
 ];
 

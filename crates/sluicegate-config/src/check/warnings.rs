@@ -4,10 +4,9 @@ use sluicegate_core::Limit;
 use sluicegate_core::key::Path as PathKey;
 use sluicegate_core::limit::MAX_LIMITS;
 
-use crate::compile::{Listed, Policies};
+use crate::compile::{LimitGroup, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule, Texts};
-use crate::source::Diagnostic;
-use crate::source::DocumentPath;
+use crate::source::{Diagnostic, DocumentPath};
 
 /// That nothing says behind which proxies the service is.
 pub(super) const NO_PROXIES: &str = "the client's address is that of the connection's other end: behind a proxy, say so by \
@@ -21,10 +20,10 @@ pub(super) fn warnings(
 ) -> Vec<Diagnostic> {
     let mut warnings = Warnings { document, found: idle };
     let list = DocumentPath::Root.name("rules");
-    for (i, (rule, listed)) in document.rules.iter().zip(policies.listed()).enumerate() {
+    for (i, (rule, groups)) in document.rules.iter().zip(policies.limit_groups()).enumerate() {
         warnings.of_rule(rule, &list.index(i));
-        warnings.of_cost(rule, listed, &list.index(i));
-        warnings.of_names(listed, &list.index(i));
+        warnings.of_cost(rule, groups, &list.index(i));
+        warnings.of_names(groups, &list.index(i));
     }
     if document.rules.is_empty() {
         warnings.warn(&list, "there is no rule: nothing is limited");
@@ -48,17 +47,8 @@ impl Warnings<'_> {
     }
 
     fn of_rule(&mut self, rule: &Rule, path: &DocumentPath<'_>) {
-        self.of_key(&rule.name, &rule.key, &path.name("key"));
-        let when = rule.when.iter().map(|when| (when, path.name("when")));
-        for (when, path) in when {
-            self.of_condition(when, &path);
-        }
-        let list = path.name("cases");
-        for (i, case) in rule.cases.iter().enumerate() {
-            if let Some(when) = &case.when {
-                self.of_condition(when, &list.index(i).name("when"));
-            }
-        }
+        rule.key.each(&path.name("key"), &mut |key, path| self.of_key(&rule.name, key, path));
+        rule.each_condition(path, &mut |when, path| self.of_condition(when, path));
         if let Some(Cost::Table(table)) = &rule.cost {
             let said_by_client = table.header.is_some() || table.query.is_some();
             if said_by_client && rule.settle.is_none() {
@@ -72,13 +62,13 @@ impl Warnings<'_> {
     }
 
     /// A limit below the smallest cost admits nothing.
-    fn of_cost(&mut self, rule: &Rule, listed: &[Listed], path: &DocumentPath<'_>) {
+    fn of_cost(&mut self, rule: &Rule, groups: &[LimitGroup], path: &DocumentPath<'_>) {
         let least = match &rule.cost {
             None => 1,
             Some(Cost::Fixed(cost)) => *cost,
             Some(Cost::Table(table)) => table.least.unwrap_or(1),
         };
-        if let Some(limit) = Listed::limits(listed).find(|limit| limit.capacity() < least) {
+        if let Some(limit) = LimitGroup::limits(groups).find(|limit| limit.capacity() < least) {
             let (name, most) = (limit.name(), limit.capacity());
             let message = format!(
                 "nothing is ever admitted by `{name}`, which holds {most} at most: a request costs {least} \
@@ -89,9 +79,9 @@ impl Warnings<'_> {
     }
 
     /// Limits with the same name belong together only if their period is the same.
-    fn of_names(&mut self, listed: &[Listed], path: &DocumentPath<'_>) {
+    fn of_names(&mut self, groups: &[LimitGroup], path: &DocumentPath<'_>) {
         let differs = |first: &Limit, limit: &Limit| first.period() != limit.period();
-        if let Some(limit) = Listed::different(listed, differs) {
+        if let Some(limit) = LimitGroup::different(groups, differs) {
             let name = limit.name();
             let message = format!(
                 "the limits called `{name}` are of one time and of another: give those that do not belong \
@@ -102,64 +92,56 @@ impl Warnings<'_> {
     }
 
     fn of_key(&mut self, rule: &str, key: &Key, path: &DocumentPath<'_>) {
-        let warn = |kind: &str, warnings: &mut Self| {
-            let message = format!(
-                "rule `{rule}` is keyed by a {kind} that the client may invent: each new one has a fresh \
-                 budget, unless something else rejects those that were made up"
-            );
-            warnings.warn(path, message);
-        };
-        match key {
-            Key::Header(name) => warn(&format!("header (`{name}`)"), self),
-            Key::Cookie(name) => warn(&format!("cookie (`{name}`)"), self),
-            Key::Query(name) => warn(&format!("query parameter (`{name}`)"), self),
-            Key::Path => warn("path, in any spelling,", self),
-            Key::Host => warn("host", self),
-            Key::Method => warn("method", self),
+        let chosen_by_client = match key {
+            Key::Header(name) => format!("header (`{name}`)"),
+            Key::Cookie(name) => format!("cookie (`{name}`)"),
+            Key::Query(name) => format!("query parameter (`{name}`)"),
+            Key::Path => "path, in any spelling,".to_owned(),
+            Key::Host => "host".to_owned(),
+            Key::Method => "method".to_owned(),
             Key::Optional(inner) => {
                 if is_clients(inner) {
                     let message =
                         format!("a client that leaves it out is not limited by rule `{rule}`");
                     self.warn(path, message);
                 }
-                self.of_key(rule, inner, &path.name("optional"));
+                return;
             }
-            Key::First(keys) => {
-                let path = path.name("first");
-                keys.iter().enumerate().for_each(|(i, key)| self.of_key(rule, key, &path.index(i)));
-            }
-            Key::All(keys) => {
-                keys.iter().enumerate().for_each(|(i, key)| self.of_key(rule, key, &path.index(i)));
-            }
-            _ => {}
-        }
+            // The server knows these, or the keys inside are looked at by themselves.
+            Key::Ip
+            | Key::Route
+            | Key::Global
+            | Key::Country
+            | Key::Region
+            | Key::Claim(_)
+            | Key::Const(_)
+            | Key::First(_)
+            | Key::All(_) => return,
+        };
+        let message = format!(
+            "rule `{rule}` is keyed by a {chosen_by_client} that the client may invent: each new one has a fresh \
+             budget, unless something else rejects those that were made up"
+        );
+        self.warn(path, message);
     }
 
     fn of_condition(&mut self, when: &Condition, path: &DocumentPath<'_>) {
-        for (name, said) in [("path", &when.path), ("route", &when.route)] {
+        for (name, spec) in [("path", &when.path), ("route", &when.route)] {
             let path = path.name(name);
-            for (i, pattern) in said.iter().flat_map(Texts::as_slice).enumerate() {
-                let path = match said {
+            for (i, pattern) in spec.iter().flat_map(Texts::as_slice).enumerate() {
+                let path = match spec {
                     Some(Texts::Any(_)) => path.index(i),
                     _ => path,
                 };
                 self.of_pattern(pattern, &path);
             }
         }
-        if let Some(not) = &when.not {
-            let path = path.name("not");
-            if not.path.is_some() {
-                self.warn(
-                    &path.name("path"),
-                    "a path matches in every way that it may be read, so a client may spell another one to \
-                     be among these: where the framework routes, make exceptions by `route`",
-                );
-            }
-            self.of_condition(not, &path);
-        }
-        let list = path.name("any");
-        for (i, any) in when.any.iter().enumerate() {
-            self.of_condition(any, &list.index(i));
+        if when.not.as_ref().is_some_and(|not| not.path.is_some()) {
+            self.warn(
+                &path.name("not").name("path"),
+                "a path matches in every way that it may be read, so a client may spell another one to \
+                 be among these: where the framework routes, make exceptions by `route`",
+            );
         }
     }
 
@@ -177,16 +159,18 @@ impl Warnings<'_> {
     fn of_throttle(&mut self) {
         let Some(throttle) = &self.document.throttle else { return };
         let path = DocumentPath::Root.name("throttle");
+        let mut of_condition =
+            |when: &Condition, path: &DocumentPath<'_>| self.of_condition(when, path);
         if let Some(exempt) = &throttle.exempt {
-            self.of_condition(exempt, &path.name("exempt"));
+            exempt.each(&path.name("exempt"), &mut of_condition);
         }
         let class = path.name("class");
         for (i, case) in throttle.class.iter().enumerate() {
-            self.of_condition(&case.when, &class.index(i).name("when"));
+            case.when.each(&class.index(i).name("when"), &mut of_condition);
         }
         let partitions = path.name("partitions");
         for (i, partition) in throttle.partitions.iter().enumerate() {
-            self.of_condition(&partition.when, &partitions.index(i).name("when"));
+            partition.when.each(&partitions.index(i).name("when"), &mut of_condition);
         }
     }
 
@@ -239,7 +223,18 @@ fn is_clients(key: &Key) -> bool {
         Key::Header(_) | Key::Cookie(_) | Key::Query(_) => true,
         Key::First(keys) => keys.iter().all(is_clients),
         Key::All(keys) => keys.iter().any(is_clients),
-        _ => false,
+        // Every request has these, or only the server can leave them out.
+        Key::Ip
+        | Key::Route
+        | Key::Method
+        | Key::Path
+        | Key::Host
+        | Key::Global
+        | Key::Country
+        | Key::Region
+        | Key::Claim(_)
+        | Key::Const(_)
+        | Key::Optional(_) => false,
     }
 }
 
@@ -248,7 +243,16 @@ fn uses_address(key: &Key) -> bool {
         Key::Ip | Key::Country | Key::Region => true,
         Key::First(keys) | Key::All(keys) => keys.iter().any(uses_address),
         Key::Optional(key) => uses_address(key),
-        _ => false,
+        Key::Route
+        | Key::Method
+        | Key::Path
+        | Key::Host
+        | Key::Global
+        | Key::Header(_)
+        | Key::Cookie(_)
+        | Key::Query(_)
+        | Key::Claim(_)
+        | Key::Const(_) => false,
     }
 }
 

@@ -1,10 +1,11 @@
 //! The limits that apply to a request.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Index;
-use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition};
+use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition, InFlight};
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
@@ -12,10 +13,10 @@ use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
 use super::condition::{self, Condition};
 use super::key::Text;
 use super::limit::{Budget, Names};
-use super::listed::Listed;
-use super::load::Load;
 use super::{Context, tiers};
-use crate::document;
+use crate::absent::Cpu;
+use crate::document::{self, Amount};
+use crate::environment::CapacityFn;
 use crate::source::DocumentPath;
 use crate::words::InWords;
 
@@ -24,19 +25,19 @@ const BOTH: &str = "`tiers` sets the limits of every request, with `default` for
 
 /// Every list of limits of a rule.
 fn lists<'a>(
-    said: &'a document::Rule,
+    spec: &'a document::Rule,
     context: &Context<'a>,
 ) -> impl Iterator<Item = &'a [document::Limit]> {
-    let cases = said.cases.iter().map(|case| case.limits.as_slice());
-    let tiers = said.tiers.iter().flat_map(|_| context.document.tiers.values());
-    cases.chain([said.limits.as_slice()]).chain(tiers.map(|tier| tier.limits.as_slice()))
+    let cases = spec.cases.iter().map(|case| case.limits.as_slice());
+    let tiers = spec.tiers.iter().flat_map(|_| context.document.tiers.values());
+    cases.chain([spec.limits.as_slice()]).chain(tiers.map(|tier| tier.limits.as_slice()))
 }
 
 /// The limits of a rule: the same for every request, by tier, or by case.
 #[derive(Debug)]
 pub(super) enum Amounts {
     Always(Limits),
-    Tiers(Box<ByTier<Text>>, Vec<Listed>),
+    Tiers(Box<ByTier<Text>>, Vec<LimitGroup>),
     Cases(Cases),
 }
 
@@ -61,34 +62,34 @@ struct Case {
 
 impl Amounts {
     pub(super) fn new(
-        said: &document::Rule,
+        spec: &document::Rule,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        // With any other name, the rest of the rule can be checked.
-        let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
+        // With any other name, the rest of the rule can be checked. The wrong one was reported.
+        let name = context.rule_name(&spec.name, &path.name("name")).unwrap_or("rule");
         // A refusal would keep the other rules from charging the request, so shadow rules have shadow limits.
-        let on_trial = said.reject == Some(document::Reject::Shadow);
-        let names = Names::new(name, lists(said, context), on_trial);
-        let otherwise = match &said.tiers {
+        let on_trial = spec.reject == Some(document::Reject::Shadow);
+        let names = Names::new(name, lists(spec, context), on_trial);
+        let otherwise = match &spec.tiers {
             None => {
                 let path = path.name("limits");
-                names.give(&said.limits, Budget::Shared, &path, context).map(Self::Always)
+                names.give(&spec.limits, Budget::Shared, &path, context).map(Self::Always)
             }
             Some(tiers) => {
-                if !said.limits.is_empty() {
+                if !spec.limits.is_empty() {
                     context.report(&path.name("limits"), BOTH);
                 }
                 let path = path.name("tiers");
                 let chosen = tiers::by_tier(tiers, &names, &path, context);
-                chosen.map(|(tiers, listed)| Self::Tiers(Box::new(tiers), listed))
+                chosen.map(|(tiers, groups)| Self::Tiers(Box::new(tiers), groups))
             }
         };
-        let cases = Self::cases(said, &names, &path.name("cases"), context);
+        let cases = Self::cases(spec, &names, &path.name("cases"), context);
         match cases.as_slice() {
             [] => otherwise,
             _ => {
-                let words = said.cases.iter().map(|case| InWords(case).to_string()).collect();
+                let words = spec.cases.iter().map(|case| InWords(case).to_string()).collect();
                 let mut index = Index::default();
                 cases
                     .iter()
@@ -99,22 +100,26 @@ impl Amounts {
     }
 
     /// All limits, for reports.
-    pub(super) fn listed(&self) -> Vec<Listed> {
+    pub(super) fn groups(&self) -> Vec<LimitGroup> {
         match self {
             Self::Always(limits) => {
-                vec![Listed { of: String::new(), limits: Some(limits.clone()), is_apart: false }]
+                vec![LimitGroup {
+                    of: String::new(),
+                    limits: Some(limits.clone()),
+                    is_apart: false,
+                }]
             }
-            Self::Tiers(_, listed) => listed.clone(),
+            Self::Tiers(_, groups) => groups.clone(),
             Self::Cases(Cases { cases, words, otherwise, .. }) => {
-                let cases = cases.iter().zip(words).map(|((case, limits), of)| Listed {
+                let cases = cases.iter().zip(words).map(|((case, limits), of)| LimitGroup {
                     of: of.clone(),
                     limits: Some(limits.clone()),
                     is_apart: case.is_apart,
                 });
                 let otherwise =
-                    otherwise.listed().into_iter().map(|listed| match listed.of.as_str() {
-                        "" => Listed { of: "otherwise".to_owned(), ..listed },
-                        _ => listed,
+                    otherwise.groups().into_iter().map(|group| match group.of.as_str() {
+                        "" => LimitGroup { of: "otherwise".to_owned(), ..group },
+                        _ => group,
                     });
                 cases.chain(otherwise).collect()
             }
@@ -122,31 +127,31 @@ impl Amounts {
     }
 
     fn cases(
-        said: &document::Rule,
+        spec: &document::Rule,
         names: &Names<'_>,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Vec<(Case, Limits)> {
         let mut rows = HashMap::new();
-        let case = |(i, said): (usize, &document::Case)| {
+        let case = |(i, spec): (usize, &document::Case)| {
             let path = path.index(i);
-            let case = Case::new(said, &path, context);
-            let row = row(said, &mut rows);
+            let case = Case::new(spec, &path, context);
+            let row = row(spec, &mut rows);
             let is_apart = case.as_ref().is_some_and(|case| case.is_apart);
             let budget = if is_apart { Budget::Own(&row) } else { Budget::Shared };
-            let limits = names.give(&said.limits, budget, &path.name("limits"), context);
+            let limits = names.give(&spec.limits, budget, &path.name("limits"), context);
             case.zip(limits)
         };
-        said.cases.iter().enumerate().filter_map(case).collect()
+        spec.cases.iter().enumerate().filter_map(case).collect()
     }
 }
 
 /// Identifies the budget of a case by its name, or by its conditions; not by its position. `rows` counts the
 /// identifiers of the earlier cases.
-fn row(said: &document::Case, rows: &mut HashMap<String, usize>) -> String {
-    let mut row = match &said.name {
+fn row(spec: &document::Case, rows: &mut HashMap<String, usize>) -> String {
+    let mut row = match &spec.name {
         Some(name) => format!("case {name}"),
-        None => InWords(said).to_string(),
+        None => InWords(spec).to_string(),
     };
     let earlier = rows.entry(row.clone()).or_insert(0);
     // The second of two equal cases never applies.
@@ -158,18 +163,18 @@ fn row(said: &document::Case, rows: &mut HashMap<String, usize>) -> String {
 }
 
 impl Case {
-    fn new(said: &document::Case, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
-        if said.when.is_none() && said.load.is_none() {
+    fn new(spec: &document::Case, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
+        if spec.when.is_none() && spec.load.is_none() {
             context.report(path, "the case always applies, expected `when`, `while` or both");
         }
-        let when = said.when.as_ref();
+        let when = spec.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
-        let load = match &said.load {
+        let load = match &spec.load {
             Some(load) => Some(Load::new(load, &path.name("while"), context)?),
             None => None,
         };
         let chosen_by = when.as_ref().map_or(ChosenBy::Server, Condition::who_chooses);
-        let is_shared = said.shared.unwrap_or(chosen_by == ChosenBy::Server);
+        let is_shared = spec.shared.unwrap_or(chosen_by == ChosenBy::Server);
         Some(Self { when, load, is_apart: !is_shared })
     }
 
@@ -218,5 +223,115 @@ impl KnownLimits for Amounts {
                 otherwise.each_limit(each);
             }
         }
+    }
+}
+
+/// The limits of one tier or case, for reports.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitGroup {
+    /// The tier or case in words. Empty if the rule has none.
+    pub(crate) of: String,
+    /// `None` if unlimited.
+    pub(crate) limits: Option<Limits>,
+    /// Whether they have a budget of their own, even if other limits have the same name.
+    pub(crate) is_apart: bool,
+}
+
+impl LimitGroup {
+    /// All limits.
+    pub(crate) fn limits(groups: &[Self]) -> impl Iterator<Item = &Limit> {
+        groups.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
+    }
+
+    /// Of the limits that share a budget, the first that `differs` from the first limit with its name.
+    pub(crate) fn different(
+        groups: &[Self],
+        differs: impl Fn(&Limit, &Limit) -> bool,
+    ) -> Option<&Limit> {
+        let mut first = BTreeMap::new();
+        let shared = groups.iter().filter(|one| !one.is_apart);
+        shared
+            .filter_map(|one| one.limits.as_ref())
+            .flat_map(Limits::iter)
+            .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
+    }
+}
+
+/// A condition on the load of the service.
+#[derive(Clone)]
+pub(super) enum Load {
+    Capacity(CapacityFn),
+    InFlight(InFlight),
+    Cpu(Cpu),
+}
+
+impl<V: View> CoreCondition<V> for Load {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        match self {
+            Self::Capacity(has_capacity) => Ok(has_capacity()),
+            Self::InFlight(load) => load.holds(view),
+            Self::Cpu(load) => load.holds(view),
+        }
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
+
+impl fmt::Debug for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity(_) => f.write_str("Capacity"),
+            Self::InFlight(load) => load.fmt(f),
+            Self::Cpu(load) => load.fmt(f),
+        }
+    }
+}
+
+impl Load {
+    pub(super) fn new(
+        spec: &document::Load,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        match (&spec.has_capacity, spec.in_flight, &spec.cpu) {
+            (Some(name), None, None) => {
+                let capacity = context.environment.named_capacity(name);
+                context.check(&path.name("has_capacity"), capacity).map(Self::Capacity)
+            }
+            (None, Some(0), None) => {
+                let path = path.name("in_flight");
+                context.report(&path, "there are never fewer than 0 requests, expected at least 1");
+                None
+            }
+            (None, Some(bound), None) => {
+                let load = context.environment.load_below(bound);
+                context.check(&path.name("in_flight"), load).map(Self::InFlight)
+            }
+            (None, None, Some(share)) => Self::cpu(share, &path.name("cpu"), context),
+            _ => {
+                context.report(
+                    path,
+                    "`while` takes exactly one of `has_capacity`, `in_flight` and `cpu`",
+                );
+                None
+            }
+        }
+    }
+
+    fn cpu(share: &Amount, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
+        let percent = match share {
+            Amount::Percent(text) => context.percent(text, path)?,
+            Amount::Count(count) => {
+                context.report(
+                    path,
+                    format!("`{count}` is not a percentage, expected one such as `80%`"),
+                );
+                return None;
+            }
+        };
+        // Percentages up to 100 are exact as `f64`.
+        context.check(path, Cpu::below(percent as f64 / 100.0)).map(Self::Cpu)
     }
 }

@@ -106,12 +106,12 @@ impl<'a> Context<'a> {
     }
 
     /// The address inside that of a NAT64 translator. Each prefix is checked by itself.
-    fn translated(&self, said: &Texts) -> Ip {
+    fn translated(&self, spec: &Texts) -> Ip {
         let path = DocumentPath::Root.name("nat64");
-        let prefixes = said.as_slice();
+        let prefixes = spec.as_slice();
         let check =
             |path: &DocumentPath<'_>, prefix| self.check(path, self.ip.clone().try_nat64([prefix]));
-        match said {
+        match spec {
             Texts::One(prefix) => drop(check(&path, prefix)),
             Texts::Any(_) => prefixes.iter().enumerate().for_each(|(i, prefix)| {
                 check(&path.index(i), prefix);
@@ -129,6 +129,13 @@ impl<'a> Context<'a> {
     pub(super) fn not_empty(&self, path: &DocumentPath<'_>) {
         if self.document.source.has_empty(path) {
             self.report(path, "the list is empty, expected at least one");
+        }
+    }
+
+    /// Reports a table of values that is empty in the text: it would ask for nothing.
+    pub(super) fn not_without_names(&self, kind: &str, path: &DocumentPath<'_>) {
+        if self.document.source.has_empty(path) {
+            self.report(path, format!("the table is empty, expected the name of a {kind}"));
         }
     }
 

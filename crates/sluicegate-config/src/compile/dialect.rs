@@ -10,20 +10,20 @@ use crate::source::DocumentPath;
 
 /// The dialect of a document whose limits have these names.
 pub(super) fn dialect<T>(
-    said: &document::Dialect,
+    spec: &document::Dialect,
     limits: &HashMap<String, T>,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Dialect> {
-    let (mut dialect, has_halves) = match said.api {
+    let (mut dialect, has_halves) = match spec.api {
         document::Api::OpenAi => (Dialect::openai(), false),
         document::Api::Anthropic => (Dialect::anthropic(), true),
     };
     let units = [
-        ("requests", &said.requests, Unit::Requests),
-        ("tokens", &said.tokens, Unit::Tokens),
-        ("input_tokens", &said.input_tokens, Unit::InputTokens),
-        ("output_tokens", &said.output_tokens, Unit::OutputTokens),
+        ("requests", &spec.requests, Unit::Requests),
+        ("tokens", &spec.tokens, Unit::Tokens),
+        ("input_tokens", &spec.input_tokens, Unit::InputTokens),
+        ("output_tokens", &spec.output_tokens, Unit::OutputTokens),
     ];
     let (mut is_valid, mut is_empty) = (true, true);
     for (field, names, unit) in units {

@@ -60,30 +60,30 @@ impl Key {
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        use document::Key as Said;
+        use document::Key as Spec;
         let named = |kind: &str, name: &str| context.name(kind, name, &path.name(kind));
         Some(match key {
-            Said::Ip => Self::Ip(context.ip.clone()),
-            Said::Route => Self::Route,
-            Said::Method => Self::Method,
-            Said::Path => Self::Path,
-            Said::Host => Self::Host,
-            Said::Global => Self::Global,
-            Said::Header(name) => {
+            Spec::Ip => Self::Ip(context.ip.clone()),
+            Spec::Route => Self::Route,
+            Spec::Method => Self::Method,
+            Spec::Path => Self::Path,
+            Spec::Host => Self::Host,
+            Spec::Global => Self::Global,
+            Spec::Header(name) => {
                 Self::Header(Header(context.header_name(name, &path.name("header"))?))
             }
-            Said::Cookie(name) => Self::Cookie(Cookie(named("cookie", name)?)),
-            Said::Query(name) => Self::Query(Query(named("query", name)?)),
-            Said::Claim(name) => Self::Claim(Claim(named("claim", name)?)),
-            Said::Const(text) => Self::Const(text.as_str().into()),
-            Said::First(keys) => Self::first(keys, &path.name("first"), context)?,
-            Said::Optional(inner) => {
+            Spec::Cookie(name) => Self::Cookie(Cookie(named("cookie", name)?)),
+            Spec::Query(name) => Self::Query(Query(named("query", name)?)),
+            Spec::Claim(name) => Self::Claim(Claim(named("claim", name)?)),
+            Spec::Const(text) => Self::Const(text.as_str().into()),
+            Spec::First(keys) => Self::first(keys, &path.name("first"), context)?,
+            Spec::Optional(inner) => {
                 let inner = Self::new(inner, &path.name("optional"), context)?;
                 Self::Optional(Arc::new(Optional(inner)))
             }
-            Said::All(keys) => Self::all(keys, path, context)?,
-            Said::Country => Self::Geo(Arc::new(context.country(path)?)),
-            Said::Region => Self::Geo(Arc::new(context.region(path)?)),
+            Spec::All(keys) => Self::all(keys, path, context)?,
+            Spec::Country => Self::Geo(Arc::new(context.country(path)?)),
+            Spec::Region => Self::Geo(Arc::new(context.region(path)?)),
         })
     }
 

@@ -11,25 +11,25 @@ use crate::source::DocumentPath;
 
 /// The limits of a list as written. `None` if one of them is not valid.
 fn list(
-    said: &[document::Limit],
+    spec: &[document::Limit],
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Vec<Limit>> {
-    if said.is_empty() {
+    if spec.is_empty() {
         context.report(path, "the list has no limits, expected at least one");
     }
-    if said.len() > MAX_LIMITS {
+    if spec.len() > MAX_LIMITS {
         context.report(path, format!("the list has more than {MAX_LIMITS} limits"));
     }
-    let made = said.iter().enumerate().map(|(i, said)| one(said, &path.index(i), context));
+    let made = spec.iter().enumerate().map(|(i, spec)| one(spec, &path.index(i), context));
     let made: Vec<_> = made.collect();
     made.into_iter()
         .collect::<Option<Vec<_>>>()
         .filter(|made| (1..=MAX_LIMITS).contains(&made.len()))
 }
 
-fn one(said: &document::Limit, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Limit> {
-    match said {
+fn one(spec: &document::Limit, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Limit> {
+    match spec {
         document::Limit::Text(text) => context.check(path, text.parse()),
         document::Limit::Table(table) => from_table(table, path, context),
     }
@@ -47,6 +47,7 @@ fn from_table(table: &LimitTable, path: &DocumentPath<'_>, context: &Context<'_>
     if let Some(burst) = table.burst {
         limit = set("burst", limit, &|limit| limit.try_burst(burst));
     }
+    // `soft` is a part of the limit as the file has it, without what `over` adds.
     let most = limit.map(|limit| limit.capacity());
     if let Some(over) = &table.over {
         let percent = context.percent(over, &path.name("over"));
@@ -66,8 +67,8 @@ fn from_table(table: &LimitTable, path: &DocumentPath<'_>, context: &Context<'_>
     if table.shadow { set("shadow", limit, &|limit| limit.try_shadow()) } else { limit }
 }
 
-fn when_full(said: document::WhenFull) -> WhenFull {
-    match said {
+fn when_full(spec: document::WhenFull) -> WhenFull {
+    match spec {
         document::WhenFull::Admit => WhenFull::Admit,
         document::WhenFull::Refuse => WhenFull::Refuse,
         document::WhenFull::Together => WhenFull::CountTogether,
@@ -123,8 +124,8 @@ fn banned(
 }
 
 /// Reports errors in a list of limits that no rule uses.
-pub(super) fn look(said: &[document::Limit], path: &DocumentPath<'_>, context: &Context<'_>) {
-    list(said, path, context);
+pub(super) fn look(spec: &[document::Limit], path: &DocumentPath<'_>, context: &Context<'_>) {
+    list(spec, path, context);
 }
 
 /// Names for the limits of a rule. Limits without a name are named after the rule and the period, so that tiers and
@@ -165,12 +166,12 @@ impl<'a> Names<'a> {
     /// The limits of one list with names. They carry over what was spent when their numbers change.
     pub(super) fn give(
         &self,
-        said: &[document::Limit],
+        spec: &[document::Limit],
         budget: Budget<'_>,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Limits> {
-        let limits = list(said, path, context)?;
+        let limits = list(spec, path, context)?;
         let mut names = BTreeSet::new();
         let mut named = Vec::new();
         for (i, limit) in limits.iter().enumerate() {
@@ -192,6 +193,8 @@ impl<'a> Names<'a> {
 
     fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
         let Self { rule, has_several, on_trial } = *self;
+        // The row has the period even where the name has none, so that a second limit may be added to the rule, which
+        // changes the names, without losing what was spent.
         let row_name = format!("{rule}/{}", limit.period_name());
         let (name, row) = match limit.own_name() {
             Some(name) => (name.to_owned(), name.to_owned()),
@@ -210,8 +213,8 @@ impl<'a> Names<'a> {
 }
 
 /// The period of a limit without a name. `None` for a limit with a name.
-fn nameless(said: &document::Limit) -> Option<String> {
-    let rate = match said {
+fn nameless(spec: &document::Limit) -> Option<String> {
+    let rate = match spec {
         document::Limit::Text(text) => text,
         document::Limit::Table(LimitTable { name: Some(_), .. }) => return None,
         document::Limit::Table(table) => &table.rate,

@@ -11,16 +11,11 @@ mod cost;
 mod dialect;
 mod key;
 mod limit;
-mod listed;
-mod load;
 pub(crate) mod proxy;
-mod reject;
 mod rule;
-mod settlement;
 #[cfg(feature = "throttle")]
 pub(crate) mod throttle;
 mod tiers;
-mod unseen;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,10 +27,10 @@ use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
 use sluicegate_core::{Limit, Rejection};
 
+pub(crate) use self::amounts::LimitGroup;
 use self::context::Context;
-pub(crate) use self::listed::Listed;
-pub(crate) use self::reject::{BLOCKED, Refused};
 use self::rule::Rule;
+pub(crate) use self::rule::{BLOCKED, RankedRejection};
 use crate::document::{self, Document, HoldUntil, Reject, Settle};
 use crate::environment::Environment;
 use crate::source::DocumentPath;
@@ -104,33 +99,33 @@ impl Policies {
         };
         let root = DocumentPath::Root;
         let listen = document.listen.as_ref();
-        let listen = listen.and_then(|said| proxy::listen(said, &root.name("listen"), &context));
+        let listen = listen.and_then(|spec| proxy::listen(spec, &root.name("listen"), &context));
         let upstream = document.upstream.as_ref();
         let upstream =
-            upstream.and_then(|said| proxy::upstream(said, &root.name("upstream"), &context));
+            upstream.and_then(|spec| proxy::upstream(spec, &root.name("upstream"), &context));
         // The context has reported entries that are wrong.
         let trusted = document.proxies.as_ref();
-        let client_header = trusted.and_then(|said| said.header.clone());
-        let trusted = trusted.and_then(|said| Proxies::try_from(&said.trusted).ok());
+        let client_header = trusted.and_then(|spec| spec.header.clone());
+        let trusted = trusted.and_then(|spec| Proxies::try_from(&spec.trusted).ok());
         let mut rules =
             Rules { hold, listen, upstream, trusted, client_header, ..Rules::default() };
         let mut names = HashSet::new();
-        for (index, said) in document.rules.iter().enumerate() {
+        for (index, spec) in document.rules.iter().enumerate() {
             let path = list.index(index);
-            let rule = Rule::new(said, &path, &context);
-            if said.reject == Some(Reject::Degrade) && document.rules.len() > 1 {
+            let rule = Rule::new(spec, &path, &context);
+            if spec.reject == Some(Reject::Degrade) && document.rules.len() > 1 {
                 context.report(&path.name("reject"), DISARMS);
             }
             let path = path.name("name");
-            if names.insert(&said.name) {
+            if names.insert(&spec.name) {
                 rules.add(rule, &path, &context);
             } else {
-                let name = &said.name;
+                let name = &spec.name;
                 context.report(&path, format!("another rule is also called `{name}`, {OWN}"));
             }
         }
         if document.upstream.is_some() {
-            unseen::report(document, &context);
+            proxy::report_unseen(document, &context);
         }
         if hold == Hold::Head {
             let of_tokens = |rule: &document::Rule| matches!(&rule.settle, Some(Settle::Table(table)) if table.tokens.is_some());
@@ -138,22 +133,23 @@ impl Policies {
                 context.report(&list.index(index).name("settle"), TOO_SOON);
             }
         }
-        if let Some(said) = &document.dialect {
+        if let Some(spec) = &document.dialect {
             let path = DocumentPath::Root.name("dialect");
-            rules.dialect = dialect::dialect(said, &rules.owners, &path, &context);
+            rules.dialect = dialect::dialect(spec, &rules.owners, &path, &context);
         }
-        if let Some(said) = &document.throttle {
+        if let Some(spec) = &document.throttle {
             let path = DocumentPath::Root.name("throttle");
             #[cfg(feature = "throttle")]
             {
-                rules.throttle = throttle::Throttling::new(said, &path, &context);
+                rules.throttle = throttle::Throttling::new(spec, &path, &context);
             }
             #[cfg(not(feature = "throttle"))]
             {
-                let _ = said;
+                let _ = spec;
                 context.report(&path, crate::absent::needs("throttle"));
             }
         }
+        // Only what is certain is an error. What may be is a warning of `check`.
         let fewest: usize = rules.list.iter().map(|rule| rule.fewest).sum();
         if fewest > MAX_LIMITS {
             let message = format!(
@@ -166,8 +162,8 @@ impl Policies {
     }
 
     /// The limits of each rule, for reports.
-    pub(crate) fn listed(&self) -> impl Iterator<Item = &[Listed]> {
-        self.rules.list.iter().map(|rule| rule.listed.as_slice())
+    pub(crate) fn limit_groups(&self) -> impl Iterator<Item = &[LimitGroup]> {
+        self.rules.list.iter().map(|rule| rule.groups.as_slice())
     }
 
     /// What happens to a request that the limit with this name refuses.
@@ -231,7 +227,7 @@ impl Policies {
         self.rules.throttle.as_ref()
     }
 
-    pub(crate) fn refused_by(&self, limit: &str) -> Option<&Refused> {
+    pub(crate) fn refused_by(&self, limit: &str) -> Option<&RankedRejection> {
         let Rules { list, owners, .. } = &*self.rules;
         owners.get(limit).and_then(|owner| list.get(*owner)).map(|rule| &rule.refused)
     }
@@ -254,6 +250,7 @@ impl Rules {
         rule.each_limit(&mut |limit| {
             let name = limit.name().to_string();
             let has_name = *self.owners.entry(name.clone()).or_insert(owner) == owner;
+            // Limits of one row would share what was spent, whatever they are called.
             if *self.rows.entry(limit.id()).or_insert(owner) != owner || !has_name {
                 taken = taken.take().or(Some(name));
             }

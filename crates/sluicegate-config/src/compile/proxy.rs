@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::context::Context;
-use crate::document;
+use crate::document::{self, Document, Key, Settle};
 use crate::source::DocumentPath;
 
 /// Where a proxy listens, `[listen]`.
@@ -85,33 +85,33 @@ const FIELDS: std::ops::RangeInclusive<u64> = 16..=1_000;
 const MOST: u64 = 1_000_000;
 
 pub(super) fn listen(
-    said: &document::Listen,
+    spec: &document::Listen,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Listen> {
     let reader = Reader { path, context };
-    let address = said.address.parse();
+    let address = spec.address.parse();
     let address = address.map_err(|_| "expected an address and a port such as `0.0.0.0:8080`");
     let address = context.check(&path.name("address"), address);
-    let tls = said.tls.as_ref().map(|tls| {
+    let tls = spec.tls.as_ref().map(|tls| {
         let clients = tls.clients.as_ref().map(PathBuf::from);
         (PathBuf::from(&tls.certificate), PathBuf::from(&tls.key), clients)
     });
-    let head = said.head.unwrap_or(32 * 1024);
+    let head = spec.head.unwrap_or(32 * 1024);
     let head = HEADS.contains(&head).then_some(head).ok_or("expected 8192 to 1048576 bytes");
     let head = context.check(&path.name("head"), head);
-    let body = said.body.unwrap_or(2 * 1024 * 1024);
+    let body = spec.body.unwrap_or(2 * 1024 * 1024);
     let body = BODIES.contains(&body).then_some(body).ok_or("expected 1024 to 67108864 bytes");
     let body = context.check(&path.name("body"), body);
-    let fields = said.fields.unwrap_or(200);
+    let fields = spec.fields.unwrap_or(200);
     let fields = FIELDS.contains(&fields).then_some(fields).ok_or("expected 16 to 1000 fields");
     let fields = context.check(&path.name("fields"), fields);
-    let connections = reader.count("connections", said.connections, 10_000);
-    let head_timeout = reader.time("head_timeout", said.head_timeout.as_deref(), 10);
-    let idle_timeout = reader.time("idle_timeout", said.idle_timeout.as_deref(), 75);
-    let read_timeout = reader.time("read_timeout", said.read_timeout.as_deref(), 30);
-    let write_timeout = reader.time("write_timeout", said.write_timeout.as_deref(), 30);
-    let upgrades = upgrades(said.upgrades.as_ref(), &path.name("upgrades"), context);
+    let connections = reader.count("connections", spec.connections, 10_000);
+    let head_timeout = reader.time("head_timeout", spec.head_timeout.as_deref(), 10);
+    let idle_timeout = reader.time("idle_timeout", spec.idle_timeout.as_deref(), 75);
+    let read_timeout = reader.time("read_timeout", spec.read_timeout.as_deref(), 30);
+    let write_timeout = reader.time("write_timeout", spec.write_timeout.as_deref(), 30);
+    let upgrades = upgrades(spec.upgrades.as_ref(), &path.name("upgrades"), context);
     Some(Listen {
         address: address?,
         tls,
@@ -119,7 +119,7 @@ pub(super) fn listen(
         head: usize::try_from(head?).ok()?,
         body: usize::try_from(body?).ok()?,
         fields: usize::try_from(fields?).ok()?,
-        underscores: said.underscores,
+        underscores: spec.underscores,
         head_timeout: head_timeout?,
         idle_timeout: idle_timeout?,
         read_timeout: read_timeout?,
@@ -129,12 +129,12 @@ pub(super) fn listen(
 }
 
 fn upgrades(
-    said: Option<&document::Texts>,
+    spec: Option<&document::Texts>,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Vec<String>> {
-    let Some(said) = said else { return Some(vec!["websocket".to_owned()]) };
-    let protocols: Vec<_> = said.as_slice().iter().map(|name| name.to_ascii_lowercase()).collect();
+    let Some(spec) = spec else { return Some(vec!["websocket".to_owned()]) };
+    let protocols: Vec<_> = spec.as_slice().iter().map(|name| name.to_ascii_lowercase()).collect();
     if protocols.iter().any(|name| name == "h2c") {
         // An upgraded connection is a tunnel: every request in it would pass uncounted.
         context.report(path, "requests in a tunnel of HTTP/2 are not counted, expected no `h2c`");
@@ -145,25 +145,25 @@ fn upgrades(
 }
 
 pub(super) fn upstream(
-    said: &document::Upstream,
+    spec: &document::Upstream,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Upstream> {
     let reader = Reader { path, context };
-    let url = context.check(&path.name("url"), url(&said.url));
+    let url = context.check(&path.name("url"), url(&spec.url));
     let is_tls = url.as_ref().is_none_or(|(is_tls, _)| *is_tls);
-    let tls = tls(said.tls.as_ref(), is_tls, &path.name("tls"), context);
-    let connect_timeout = reader.time("connect_timeout", said.connect_timeout.as_deref(), 2);
-    let response_timeout = reader.time("response_timeout", said.response_timeout.as_deref(), 60);
-    let idle_timeout = reader.time("idle_timeout", said.idle_timeout.as_deref(), 4);
-    let requests = reader.count("requests", said.requests, 10_000);
-    let idle_connections = reader.count("idle_connections", said.idle_connections, 100);
+    let tls = tls(spec.tls.as_ref(), is_tls, &path.name("tls"), context);
+    let connect_timeout = reader.time("connect_timeout", spec.connect_timeout.as_deref(), 2);
+    let response_timeout = reader.time("response_timeout", spec.response_timeout.as_deref(), 60);
+    let idle_timeout = reader.time("idle_timeout", spec.idle_timeout.as_deref(), 4);
+    let requests = reader.count("requests", spec.requests, 10_000);
+    let idle_connections = reader.count("idle_connections", spec.idle_connections, 100);
     let (is_tls, authority) = url?;
     let tls = tls?;
     Some(Upstream {
         authority,
         tls: is_tls.then_some(tls),
-        http2: said.http2,
+        http2: spec.http2,
         connect_timeout: connect_timeout?,
         response_timeout: response_timeout?,
         requests: requests?,
@@ -173,27 +173,27 @@ pub(super) fn upstream(
 }
 
 fn tls(
-    said: Option<&document::UpstreamTls>,
+    spec: Option<&document::UpstreamTls>,
     is_tls: bool,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<UpstreamTls> {
-    let Some(said) = said else { return Some(UpstreamTls::default()) };
+    let Some(spec) = spec else { return Some(UpstreamTls::default()) };
     if !is_tls {
         context
             .report(path, "the application does not speak TLS, expected a `url` with `https://`");
         return None;
     }
-    let identity = match (&said.certificate, &said.key) {
+    let identity = match (&spec.certificate, &spec.key) {
         (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
         (None, None) => Ok(None),
         _ => Err("expected both a `certificate` and its `key`, or none"),
     };
     let identity = context.check(path, identity);
-    let name = said.server_name.as_deref().map(|name| host(name).ok_or("expected a host name"));
+    let name = spec.server_name.as_deref().map(|name| host(name).ok_or("expected a host name"));
     let server_name = context.check(&path.name("server_name"), name.transpose());
     Some(UpstreamTls {
-        authorities: said.authorities.as_ref().map(PathBuf::from),
+        authorities: spec.authorities.as_ref().map(PathBuf::from),
         server_name: server_name?.map(|name| name.trim_matches(['[', ']']).to_owned()),
         identity: identity?,
     })
@@ -239,19 +239,70 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn time(&self, name: &str, said: Option<&str>, seconds: u64) -> Option<Duration> {
-        match said {
+    fn time(&self, name: &str, spec: Option<&str>, seconds: u64) -> Option<Duration> {
+        match spec {
             Some(text) => self.context.time(text, &self.path.name(name)),
             None => Some(Duration::from_secs(seconds)),
         }
     }
 
-    fn count(&self, name: &str, said: Option<u64>, otherwise: u64) -> Option<usize> {
-        let count = said.unwrap_or(otherwise);
+    fn count(&self, name: &str, spec: Option<u64>, otherwise: u64) -> Option<usize> {
+        let count = spec.unwrap_or(otherwise);
         let fits = (1..=MOST).contains(&count).then_some(count);
         let count = fits.ok_or_else(|| format!("{count} is not from 1 to {MOST}"));
         self.context
             .check(&self.path.name(name), count)
             .and_then(|count| usize::try_from(count).ok())
+    }
+}
+
+const CLAIM: &str = "claims are left by the code of a service, and a proxy has none: expected what the request itself shows";
+const ROUTE: &str = "the routes of the application are not known to a proxy: expected `path`";
+const RESPONSE: &str = "a proxy sees no cost that a handler reports: expected `header` or `tokens`";
+
+/// Reports what a proxy can never see of a request, because only the code of a service leaves it there. A rule that needs
+/// it would refuse every request, or never apply.
+pub(super) fn report_unseen(document: &Document, context: &Context<'_>) {
+    let list = DocumentPath::Root.name("rules");
+    let mut of_key = |key: &Key, path: &DocumentPath<'_>| match key {
+        Key::Claim(_) => context.report(path, CLAIM),
+        Key::Route => context.report(path, ROUTE),
+        Key::Ip
+        | Key::Method
+        | Key::Path
+        | Key::Host
+        | Key::Global
+        | Key::Country
+        | Key::Region
+        | Key::Header(_)
+        | Key::Cookie(_)
+        | Key::Query(_)
+        | Key::Const(_)
+        | Key::First(_)
+        | Key::Optional(_)
+        | Key::All(_) => {}
+    };
+    for (i, rule) in document.rules.iter().enumerate() {
+        let path = list.index(i);
+        rule.key.each(&path.name("key"), &mut of_key);
+        if let Some(tiers) = &rule.tiers {
+            let path = path.name("tiers");
+            for (name, key) in [("by", &tiers.by), ("customer", &tiers.customer)] {
+                if let Some(key) = key {
+                    key.each(&path.name(name), &mut of_key);
+                }
+            }
+        }
+        rule.each_condition(&path, &mut |when, path| {
+            if !when.claim.is_empty() {
+                context.report(&path.name("claim"), CLAIM);
+            }
+            if when.route.is_some() {
+                context.report(&path.name("route"), ROUTE);
+            }
+        });
+        if rule.settle == Some(Settle::Response) {
+            context.report(&path.name("settle"), RESPONSE);
+        }
     }
 }

@@ -1,21 +1,18 @@
 //! One rule of a document.
 
-use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Charge, Index};
 use sluicegate_core::condition::Condition as CoreCondition;
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
+use sluicegate_core::{Limit, Rejection};
 
-use super::Context;
-use super::amounts::Amounts;
+use super::amounts::{Amounts, LimitGroup};
 use super::condition::{self, Condition};
-use super::cost;
+use super::cost::Settlement;
 use super::key::Key;
-use super::listed::Listed;
-use super::reject::Refused;
-use super::settlement::Settlement;
-use crate::document::{self, Cost, Settle};
+use super::{Context, cost};
+use crate::document::{self, Cost, Redirect, Reject, Settle};
 use crate::source::DocumentPath;
 use crate::words::InWords;
 
@@ -26,8 +23,8 @@ pub(super) struct Rule {
     pub(super) words: String,
     when: Option<Condition>,
     by: By<Key, Amounts, cost::Cost>,
-    pub(super) refused: Refused,
-    pub(super) listed: Vec<Listed>,
+    pub(super) refused: RankedRejection,
+    pub(super) groups: Vec<LimitGroup>,
     /// How many limits charge every request at least.
     pub(super) fewest: usize,
     /// Whether the charge is one of tokens, which are read in bodies.
@@ -36,33 +33,33 @@ pub(super) struct Rule {
 
 impl Rule {
     pub(super) fn new(
-        said: &document::Rule,
+        spec: &document::Rule,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        let key = Key::new(&said.key, &path.name("key"), context);
-        let amounts = Amounts::new(said, path, context);
+        let key = Key::new(&spec.key, &path.name("key"), context);
+        let amounts = Amounts::new(spec, path, context);
         context.not_always(&path.name("when"));
-        let when = said.when.as_ref();
+        let when = spec.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
-        let cost = cost::Cost::new(said.cost.as_ref(), &path.name("cost"), context);
-        let settlement = Settlement::new(said, path, context);
-        let refused = Refused::new(said.reject.as_ref(), &path.name("reject"), context);
+        let cost = cost::Cost::new(spec.cost.as_ref(), &path.name("cost"), context);
+        let settlement = Settlement::new(spec, path, context);
+        let refused = RankedRejection::new(spec.reject.as_ref(), &path.name("reject"), context);
 
         let amounts = amounts?;
-        let listed = amounts.listed();
-        of_one_algorithm(&listed, &path.name("name"), context);
+        let groups = amounts.groups();
+        of_one_algorithm(&groups, &path.name("name"), context);
         let fewest =
-            if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
+            if spec.when.is_some() || may_be_absent(&spec.key) { 0 } else { fewest(&groups) };
         let by = By::new(amounts, key?).cost(cost?);
         let by = settlement.of(by);
-        let mut words = format!("by {}", InWords(&said.key));
-        if let Some(when) = &said.when {
+        let mut words = format!("by {}", InWords(&spec.key));
+        if let Some(when) = &spec.when {
             words.push_str(&format!(", where {}", InWords(when)));
         }
-        let counts_tokens = matches!(&said.cost, Some(Cost::Table(table)) if table.tokens.is_some())
-            || matches!(&said.settle, Some(Settle::Table(table)) if table.tokens.is_some());
-        Some(Self { words, when, by, refused: refused?, listed, fewest, counts_tokens })
+        let counts_tokens = matches!(&spec.cost, Some(Cost::Table(table)) if table.tokens.is_some())
+            || matches!(&spec.settle, Some(Settle::Table(table)) if table.tokens.is_some());
+        Some(Self { words, when, by, refused: refused?, groups, fewest, counts_tokens })
     }
 
     /// Whether it may charge this request.
@@ -76,8 +73,8 @@ impl Rule {
 }
 
 /// Limits with the same name share a budget in all tiers and cases only if their algorithm is the same.
-fn of_one_algorithm(listed: &[Listed], path: &DocumentPath<'_>, context: &Context<'_>) {
-    if let Some(limit) = Listed::different(listed, |first, limit| first.id() != limit.id()) {
+fn of_one_algorithm(groups: &[LimitGroup], path: &DocumentPath<'_>, context: &Context<'_>) {
+    if let Some(limit) = LimitGroup::different(groups, |first, limit| first.id() != limit.id()) {
         let two = match limit.to_string().starts_with("log ") {
             true => "logs of two periods, or of two algorithms",
             false => "of two algorithms",
@@ -92,8 +89,8 @@ fn of_one_algorithm(listed: &[Listed], path: &DocumentPath<'_>, context: &Contex
 }
 
 /// The number of limits in the tier or case with the fewest.
-fn fewest(listed: &[Listed]) -> usize {
-    let counts = listed.iter().map(|one| one.limits.iter().flat_map(Limits::iter).count());
+fn fewest(groups: &[LimitGroup]) -> usize {
+    let counts = groups.iter().map(|one| one.limits.iter().flat_map(Limits::iter).count());
     counts.min().unwrap_or(0)
 }
 
@@ -102,7 +99,20 @@ fn may_be_absent(key: &document::Key) -> bool {
     match key {
         document::Key::Optional(_) => true,
         document::Key::First(keys) | document::Key::All(keys) => keys.iter().any(may_be_absent),
-        _ => false,
+        // A request without one of these is refused, and not left uncounted.
+        document::Key::Ip
+        | document::Key::Route
+        | document::Key::Method
+        | document::Key::Path
+        | document::Key::Host
+        | document::Key::Global
+        | document::Key::Country
+        | document::Key::Region
+        | document::Key::Header(_)
+        | document::Key::Cookie(_)
+        | document::Key::Query(_)
+        | document::Key::Claim(_)
+        | document::Key::Const(_) => false,
     }
 }
 
@@ -120,4 +130,55 @@ impl KnownLimits for Rule {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         self.by.each_limit(each);
     }
+}
+
+/// What happens to a request that a rule refuses.
+#[derive(Debug)]
+pub(crate) struct RankedRejection {
+    /// Greater is stricter.
+    pub(crate) strictness: u8,
+    pub(crate) rejection: Rejection,
+}
+
+impl RankedRejection {
+    pub(super) fn new(
+        reject: Option<&Reject>,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let (strictness, rejection) = match reject {
+            Some(Reject::Shadow) => (0, Rejection::shadow()),
+            Some(Reject::Degrade) => (1, Rejection::degrade()),
+            Some(Reject::Redirect(redirect)) => (2, redirection(redirect, path, context)?),
+            None | Some(Reject::Block) => (3, Rejection::block()),
+        };
+        Some(Self { strictness, rejection })
+    }
+}
+
+/// The default.
+pub(crate) static BLOCKED: RankedRejection =
+    RankedRejection { strictness: 3, rejection: Rejection::block() };
+
+pub(super) fn redirection(
+    Redirect { redirect: target, status }: &Redirect,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Rejection> {
+    let is_uri = !target.is_empty() && target.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_uri {
+        context.report(
+            &path.name("redirect"),
+            format!("{target:?} is not a URI, expected visible ASCII characters"),
+        );
+    }
+    let status = status.unwrap_or(307);
+    let redirects = matches!(status, 302 | 303 | 307 | 308);
+    if !redirects {
+        context.report(
+            &path.name("status"),
+            format!("{status} is not a redirection, expected 302, 303, 307 or 308"),
+        );
+    }
+    (is_uri && redirects).then(|| Rejection::redirect(target).status(status))
 }

@@ -5,24 +5,24 @@ use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, TiersBuilder};
 
 use super::Context;
+use super::amounts::LimitGroup;
 use super::key::Text;
 use super::limit::{Budget, Names};
-use super::listed::Listed;
 use crate::document::{self, Document, Tier};
 use crate::source::DocumentPath;
 use crate::words::one_of;
 
 /// The tiers of a document as limits of one of its rules.
 pub(super) fn by_tier(
-    said: &document::Tiers,
+    spec: &document::Tiers,
     names: &Names<'_>,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
-) -> Option<(ByTier<Text>, Vec<Listed>)> {
+) -> Option<(ByTier<Text>, Vec<LimitGroup>)> {
     let document = context.document;
-    let default = &said.default;
+    let default = &spec.default;
     let known = context.check(&path.name("default"), known_tier(document, default));
-    let chosen = match (&said.by, &said.customer) {
+    let chosen = match (&spec.by, &spec.customer) {
         (Some(key), None) => Text::new(key, &path.name("by"), context).map(Chosen::Tier),
         (None, Some(key)) => Text::new(key, &path.name("customer"), context).map(Chosen::Customer),
         (None, None) => {
@@ -37,10 +37,10 @@ pub(super) fn by_tier(
             None
         }
     };
-    let listed = limits(names, context);
+    let groups = limits(names, context);
     known?;
-    let listed = listed?;
-    let tiers = context.check(path, table(names.rule(), &listed).try_otherwise(default))?;
+    let groups = groups?;
+    let tiers = context.check(path, table(names.rule(), &groups).try_otherwise(default))?;
     let by_tier = match chosen? {
         Chosen::Tier(text) => tiers.by_tier(text),
         Chosen::Customer(text) => {
@@ -51,7 +51,7 @@ pub(super) fn by_tier(
             tiers.by_customer(text)
         }
     };
-    Some((by_tier, listed.into_iter().map(|tier| tier.listed(default)).collect()))
+    Some((by_tier, groups.into_iter().map(|tier| tier.group(default)).collect()))
 }
 
 enum Chosen {
@@ -67,10 +67,10 @@ struct Named<'a> {
 }
 
 impl Named<'_> {
-    fn listed(self, default: &str) -> Listed {
+    fn group(self, default: &str) -> LimitGroup {
         let otherwise = if self.name == default { ", and otherwise" } else { "" };
         let of = format!("tier `{}`{otherwise}", self.name);
-        Listed { of, limits: self.limits, is_apart: false }
+        LimitGroup { of, limits: self.limits, is_apart: false }
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
 
-use super::shaped::{Shaped, deserialize_shaped};
+use super::shape::{Shaped, deserialize_shaped};
 
 /// The cost of a request: a number, or a table that says where to read it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,35 +24,25 @@ pub(crate) enum Cost {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CostTable {
     /// The header that contains the number.
-    #[serde(default)]
     pub(crate) header: Option<String>,
     /// The query parameter that contains the number.
-    #[serde(default)]
     pub(crate) query: Option<String>,
     /// Charges 1 for each started block of this many bytes, by the declared length of the body.
-    #[serde(default)]
     pub(crate) body: Option<u64>,
     /// The tokens of a language model that the request may use, which the service estimates by its body.
-    #[serde(default)]
     pub(crate) tokens: Option<Tokens>,
     /// The function of the service that computes the cost.
-    #[serde(default)]
     pub(crate) call: Option<String>,
     /// The cost of a request without the value. If this is not set, such a request is refused as incomplete.
-    #[serde(default)]
     pub(crate) default: Option<u64>,
     /// The minimum cost. Smaller values are raised to it. The default is 1.
-    #[serde(default)]
     pub(crate) least: Option<u64>,
     /// The maximum cost. A request with a greater value is refused as a bad request; one with more `tokens` reserves
     /// this.
-    #[serde(default)]
     pub(crate) most: Option<u64>,
     /// Divides the number, rounded up: `per = 1000` charges 1 for each started thousand.
-    #[serde(default)]
     pub(crate) per: Option<u64>,
     /// Multiplies the number, which may have a fraction, and rounds up: `scale = 100` counts dollars in cents.
-    #[serde(default)]
     pub(crate) scale: Option<u64>,
 }
 
@@ -92,13 +82,10 @@ pub(crate) enum Settle {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleTable {
     /// The header. If it is missing or not a number, the charge stays as it was.
-    #[serde(default)]
     pub(crate) header: Option<String>,
     /// The tokens of a language model that the answer used, when its body has ended.
-    #[serde(default)]
     pub(crate) tokens: Option<Tokens>,
     /// Multiplies the number, which may have a fraction, and rounds up.
-    #[serde(default)]
     pub(crate) scale: Option<u64>,
 }
 

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess};
 
-use super::shaped::{Shaped, deserialize_shaped};
+use super::shape::{Shaped, deserialize_shaped};
+use crate::source::DocumentPath;
 
 /// The key of a budget: a name such as `ip`, a table such as `{ claim = "customer" }`, or a list of keys that
 /// form one key together.
@@ -48,6 +49,36 @@ pub enum Key {
     /// One to four keys that form one key together.
     #[cfg_attr(feature = "schema", schemars(untagged))]
     All(#[cfg_attr(feature = "schema", schemars(length(min = 1, max = 4)))] Vec<Self>),
+}
+
+impl Key {
+    /// Calls `each` with this key, and with every key inside it.
+    pub(crate) fn each(
+        &self,
+        path: &DocumentPath<'_>,
+        each: &mut dyn FnMut(&Self, &DocumentPath<'_>),
+    ) {
+        each(self, path);
+        let (keys, path) = match self {
+            Self::Optional(key) => return key.each(&path.name("optional"), each),
+            Self::First(keys) => (keys, path.name("first")),
+            Self::All(keys) => (keys, *path),
+            Self::Ip
+            | Self::Route
+            | Self::Method
+            | Self::Path
+            | Self::Host
+            | Self::Global
+            | Self::Country
+            | Self::Region
+            | Self::Header(_)
+            | Self::Cookie(_)
+            | Self::Query(_)
+            | Self::Claim(_)
+            | Self::Const(_) => return,
+        };
+        keys.iter().enumerate().for_each(|(i, key)| key.each(&path.index(i), each));
+    }
 }
 
 /// Keys that are written as a name alone, and how to write those that have a name or a value.

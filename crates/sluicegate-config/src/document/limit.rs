@@ -4,8 +4,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
 
-use super::Amount;
-use super::shaped::{Shaped, deserialize_shaped};
+use super::shape::{Amount, Shaped, deserialize_shaped};
 
 /// A limit: a text such as `100/minute burst 20`, or a table.
 ///
@@ -34,27 +33,21 @@ pub(crate) struct LimitTable {
     /// `log 5/hour`.
     pub(crate) rate: String,
     /// The name of the limit, instead of one made from the rule and the period.
-    #[serde(default)]
     pub(crate) name: Option<String>,
     /// The largest burst of a token bucket. The default is the number of the rate.
-    #[serde(default)]
     pub(crate) burst: Option<u64>,
     /// The soft limit, from which the client is warned: a number, or a percentage of the burst.
-    #[serde(default)]
     pub(crate) soft: Option<Amount>,
     /// Admits this percentage more, such as `10%`. The original limit becomes the soft limit, unless `soft` is
     /// set.
-    #[serde(default)]
     pub(crate) over: Option<String>,
     /// Bans a key that exceeds the limit for a time.
-    #[serde(default)]
     pub(crate) ban: Option<Ban>,
     /// Whether this is a shadow limit: requests that it would refuse are reported and admitted.
     #[serde(default)]
     pub(crate) shadow: bool,
     /// What happens to a new key when the store is full. By default, limits that recover within ten seconds
     /// admit it, and all others count new keys together.
-    #[serde(default)]
     pub(crate) when_full: Option<WhenFull>,
 }
 
@@ -91,10 +84,8 @@ pub(crate) struct BanTable {
     #[serde(rename = "for")]
     pub(crate) time: String,
     /// The refusal that begins the ban. The default is 1, the first.
-    #[serde(default)]
     pub(crate) after: Option<u64>,
     /// The time within which these refusals must occur, such as `1 minute`.
-    #[serde(default)]
     pub(crate) within: Option<String>,
 }
 

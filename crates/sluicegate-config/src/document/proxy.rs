@@ -4,8 +4,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Texts;
-use super::shaped::deserialize_tables;
+use super::shape::{Texts, deserialize_tables};
 
 /// Where `sluicegate proxy` listens, and how long it waits for clients. A change takes effect when it starts again.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -15,41 +14,31 @@ pub(crate) struct Listen {
     /// The address and the port, such as `0.0.0.0:8080`.
     pub(crate) address: String,
     /// Speaks TLS.
-    #[serde(default)]
     pub(crate) tls: Option<ListenTls>,
     /// The most connections, upgraded ones among them. Others wait to be accepted. The default is 10000.
-    #[serde(default)]
     pub(crate) connections: Option<u64>,
     /// The largest head of a request in bytes, from 8192 to 1048576. The default is 32768.
-    #[serde(default)]
     pub(crate) head: Option<u64>,
     /// The largest body in bytes of a request whose tokens are counted, from 1024 to 67108864. It is kept until it has been
     /// read. A larger one is answered with 413. The default is 2097152.
-    #[serde(default)]
     pub(crate) body: Option<u64>,
     /// The most fields of a request, from 16 to 1000. The proxy itself needs up to 6 of them, so that the application never
     /// gets more than this. The default is 200. A request with more is answered with 431.
-    #[serde(default)]
     pub(crate) fields: Option<u64>,
     /// Passes on fields whose names have other characters than letters, digits and `-`. Many applications cannot tell
     /// `X_Api_Key` from `X-Api-Key`, which limits read. The default is `false`: such fields are dropped.
     #[serde(default)]
     pub(crate) underscores: bool,
     /// How long a client may take for its handshake, and for the head of a request. The default is `10 seconds`.
-    #[serde(default)]
     pub(crate) head_timeout: Option<String>,
     /// How long a connection may be without a request. The default is `75 seconds`.
-    #[serde(default)]
     pub(crate) idle_timeout: Option<String>,
     /// How long a client may take for the next piece of a request's body. The default is `30 seconds`.
-    #[serde(default)]
     pub(crate) read_timeout: Option<String>,
     /// How long a client may take to read the next piece of a response. The default is `30 seconds`.
-    #[serde(default)]
     pub(crate) write_timeout: Option<String>,
     /// The protocols to which clients may upgrade. The default is `websocket`; an empty list allows none. `h2c` is never
     /// passed on.
-    #[serde(default)]
     pub(crate) upgrades: Option<Texts>,
 }
 
@@ -63,7 +52,6 @@ pub(crate) struct ListenTls {
     /// A PEM file with the certificate's private key.
     pub(crate) key: String,
     /// Accepts only clients with a certificate by one of the authorities in this PEM file.
-    #[serde(default)]
     pub(crate) clients: Option<String>,
 }
 
@@ -75,28 +63,22 @@ pub(crate) struct Upstream {
     /// Its scheme, host and port, such as `http://127.0.0.1:3000`. With `https`, the proxy speaks TLS with it.
     pub(crate) url: String,
     /// How to speak TLS with it. Without this, the authorities of the system vouch for its certificate.
-    #[serde(default)]
     pub(crate) tls: Option<UpstreamTls>,
     /// Speaks HTTP/2 with it, without asking first. The default is HTTP/1.1.
     #[serde(default)]
     pub(crate) http2: bool,
     /// How long it may take to accept a connection. The default is `2 seconds`.
-    #[serde(default)]
     pub(crate) connect_timeout: Option<String>,
     /// How long it may take until the head of its response, from the time that a request is passed on. The default is
     /// `60 seconds`.
-    #[serde(default)]
     pub(crate) response_timeout: Option<String>,
     /// The most requests that it works on, upgraded connections among them. Others are answered with 503. The default is
     /// 10000.
-    #[serde(default)]
     pub(crate) requests: Option<u64>,
     /// The most idle connections that are kept for further requests. The default is 100.
-    #[serde(default)]
     pub(crate) idle_connections: Option<u64>,
     /// How long an idle connection is kept. It has to be shorter than the time after which the application closes it. The
     /// default is `4 seconds`.
-    #[serde(default)]
     pub(crate) idle_timeout: Option<String>,
 }
 
@@ -106,16 +88,12 @@ pub(crate) struct Upstream {
 #[serde(deny_unknown_fields, remote = "Self")]
 pub(crate) struct UpstreamTls {
     /// A PEM file with the authorities that vouch for its certificate, instead of those of the system.
-    #[serde(default)]
     pub(crate) authorities: Option<String>,
     /// The name that its certificate has to have. The default is the host in `url`.
-    #[serde(default)]
     pub(crate) server_name: Option<String>,
     /// A PEM file with the certificate that the proxy presents, followed by those that vouch for it.
-    #[serde(default)]
     pub(crate) certificate: Option<String>,
     /// A PEM file with the private key of that certificate.
-    #[serde(default)]
     pub(crate) key: Option<String>,
 }
 

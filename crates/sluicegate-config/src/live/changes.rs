@@ -1,11 +1,15 @@
+//! What a reload has changed, and how it is told.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 
 use crate::compile::Policies;
 use crate::document::{Document, Rule};
+use crate::source::PolicyError;
 
 /// The difference between the new policies and the old ones.
 ///
@@ -97,17 +101,36 @@ fn by_name(document: &Document) -> BTreeMap<&str, &Rule> {
 }
 
 fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
+    // Field by field, so that the compiler asks about a new setting.
+    let Document {
+        schema: _,
+        time_zone,
+        proxies,
+        nat64,
+        geoip,
+        hold_until,
+        dialect,
+        throttle,
+        listen,
+        upstream,
+        tiers,
+        customers,
+        rules: _,
+        others: _,
+        source: _,
+    } = new;
     let settings = [
-        ("time_zone", old.time_zone != new.time_zone),
-        ("proxies", old.proxies != new.proxies),
-        ("geoip", old.geoip != new.geoip),
-        ("hold_until", old.hold_until.unwrap_or_default() != new.hold_until.unwrap_or_default()),
-        ("dialect", old.dialect != new.dialect),
-        ("listen", old.listen != new.listen),
-        ("upstream", old.upstream != new.upstream),
-        ("throttle", old.throttle != new.throttle),
-        ("tiers", old.tiers != new.tiers),
-        ("customers", old.customers != new.customers),
+        ("time_zone", old.time_zone != *time_zone),
+        ("proxies", old.proxies != *proxies),
+        ("nat64", old.nat64 != *nat64),
+        ("geoip", old.geoip != *geoip),
+        ("hold_until", old.hold_until.unwrap_or_default() != hold_until.unwrap_or_default()),
+        ("dialect", old.dialect != *dialect),
+        ("listen", old.listen != *listen),
+        ("upstream", old.upstream != *upstream),
+        ("throttle", old.throttle != *throttle),
+        ("tiers", old.tiers != *tiers),
+        ("customers", old.customers != *customers),
     ];
     settings.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
 }
@@ -152,14 +175,15 @@ fn named(policies: &Policies) -> BTreeMap<String, Vec<Limit>> {
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lists = Vec::new();
-        let told: BTreeSet<_> = self.limits.iter().map(|limit| limit.name.as_str()).collect();
+        let with_limits: BTreeSet<_> =
+            self.limits.iter().map(|limit| limit.name.as_str()).collect();
         for (what, names) in [("added", &self.added), ("removed", &self.removed)] {
             if !names.is_empty() {
                 lists.push(format!("{what} {}", names.join(", ")));
             }
         }
         let changed = self.changed.iter().map(String::as_str);
-        let changed: Vec<_> = changed.filter(|name| !told.contains(name)).collect();
+        let changed: Vec<_> = changed.filter(|name| !with_limits.contains(name)).collect();
         if !changed.is_empty() {
             lists.push(format!("changed {}", changed.join(", ")));
         }
@@ -184,5 +208,48 @@ impl fmt::Display for LimitChange {
             (false, true) => " (what was spent is not counted)",
             (false, false) => "",
         })
+    }
+}
+
+/// The result of a change.
+///
+/// With the feature `tracing`, each is a `tracing` event as well.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// New policies are in force.
+    Reloaded(Changes),
+    /// The file is not valid or cannot be read. The old policies stay in force.
+    Refused(PolicyError),
+    /// The file is missing. The old policies stay in force.
+    Missing(PathBuf),
+    /// A directory cannot be watched, for this reason. Another attempt follows each second.
+    Unwatched(String),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reloaded(changes) => write!(f, "policies reloaded: {changes}"),
+            Self::Refused(problems) => write!(f, "policies not reloaded:\n{problems}"),
+            Self::Missing(path) => {
+                write!(f, "policies not reloaded: there is no file {}", path.display())
+            }
+            Self::Unwatched(reason) => write!(f, "policies not watched: {reason}"),
+        }
+    }
+}
+
+impl Event {
+    /// Writes the event to the log. `is_end` says that policies are in force again after a file that was refused or
+    /// missing. The end has the level of the beginning.
+    pub(super) fn log(&self, is_end: bool) {
+        #[cfg(feature = "tracing")]
+        match self {
+            Self::Reloaded(_) if !is_end => tracing::info!("{self}"),
+            _ => tracing::warn!("{self}"),
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = is_end;
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct File {
 
 /// The contents found at the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Contents {
     Text(String),
     Missing,
     Unreadable(io::ErrorKind, String),
@@ -35,36 +35,37 @@ impl File {
         self.source.path()
     }
 
-    pub(super) fn look(&self) -> Seen {
+    pub(super) fn contents(&self) -> Contents {
         match text_of(self.path()) {
-            Ok(text) => Seen::Text(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
-            Err(error) => Seen::Unreadable(error.kind(), error.to_string()),
+            Ok(text) => Contents::Text(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Contents::Missing,
+            Err(error) => Contents::Unreadable(error.kind(), error.to_string()),
         }
     }
 
-    /// The document in `seen`, and its policies.
-    pub(super) fn compile(&self, seen: &Seen) -> Result<(Document, Policies), PolicyError> {
+    /// The document in `contents`, and its policies.
+    pub(super) fn compile(&self, contents: &Contents) -> Result<(Document, Policies), PolicyError> {
         let compiled = || {
-            let document = self.read(seen)?;
+            let document = self.read(contents)?;
             let policies = Policies::new(&document, &self.environment)?;
             Ok((document, policies))
         };
         compiled().map_err(|problems: PolicyError| problems.in_file(self.name()))
     }
 
-    fn read(&self, seen: &Seen) -> Result<Document, PolicyError> {
-        let text = match seen {
-            Seen::Text(text) => text,
-            Seen::Missing => return Err(Diagnostic::new("", "there is no such file").into()),
-            Seen::Unreadable(_, error) => {
+    fn read(&self, contents: &Contents) -> Result<Document, PolicyError> {
+        let text = match contents {
+            Contents::Text(text) => text,
+            Contents::Missing => return Err(Diagnostic::new("", "there is no such file").into()),
+            Contents::Unreadable(_, error) => {
                 return Err(Diagnostic::new("", format!("the file cannot be read: {error}")).into());
             }
         };
         let (document, warnings) = self.source.read(text)?;
-        for warning in warnings {
-            super::event::warn(&self.name(), &warning);
-        }
+        #[cfg(feature = "tracing")]
+        warnings.iter().for_each(|warning| tracing::warn!("{}:{warning}", self.name()));
+        #[cfg(not(feature = "tracing"))]
+        let _ = warnings;
         Ok(document)
     }
 

@@ -1,48 +1,41 @@
 //! Policies that can be replaced while the service runs.
 
-#[cfg(feature = "watch")]
-mod bell;
 mod changes;
-#[cfg(feature = "watch")]
-mod directories;
-mod event;
 mod file;
 #[cfg(feature = "watch")]
-mod glimpse;
-mod refused;
-mod shared;
+mod notifier;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "throttle")]
-mod throttle;
 #[cfg(feature = "watch")]
 mod watch;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use arc_swap::{ArcSwap, Guard};
 use sluicegate_core::adapter::{Charge, Hold};
 use sluicegate_core::key::{Missing, View};
+use sluicegate_core::limit::LimitError;
 use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::Store;
-use sluicegate_core::{Limit, Rejection};
+use sluicegate_core::{Decision, Limit, Rejection};
 
-pub use self::changes::{Changes, LimitChange};
-pub use self::event::Event;
+pub use self::changes::{Changes, Event, LimitChange};
 #[cfg(feature = "watch")]
-pub(crate) use self::glimpse::Glimpse;
-#[cfg(feature = "watch")]
-pub(crate) use self::watch::Follow;
+pub(crate) use self::watch::{Follow, Snapshot};
 #[cfg(feature = "watch")]
 pub use self::watch::{WatchError, Watching};
 
-use self::file::File;
-use self::shared::Shared;
-use crate::compile::Policies;
+use self::file::{Contents, File};
+use crate::compile::{BLOCKED, Policies};
+use crate::document::Document;
 use crate::environment::Environment;
 use crate::policy_file::PolicyFile;
-use crate::source::PolicyError;
+use crate::source::{Diagnostic, PolicyError};
+#[cfg(feature = "throttle")]
+use crate::throttle::{FileThrottle, ThrottleOnce};
 
 /// Policies that can be replaced while the service runs. A `Live` is a rule; its clones share the policies.
 ///
@@ -77,12 +70,28 @@ impl Live {
         environment: Environment,
     ) -> Result<Self, PolicyError> {
         let file = File::new(file.into(), environment)?;
-        Ok(Self { shared: Arc::new(Shared::open(file)?) })
+        let contents = file.contents();
+        let (document, policies) = file.compile(&contents)?;
+        let last = Last { document: Some(document), contents: Some(contents), check: None };
+        Ok(Self::new(policies, Some(file), last))
     }
 
     /// Policies that do not come from a file. [`replace`](Self::replace) replaces them.
     pub fn of(policies: Policies) -> Self {
-        Self { shared: Arc::new(Shared::of(policies)) }
+        Self::new(policies, None, Last { document: None, contents: None, check: None })
+    }
+
+    fn new(policies: Policies, file: Option<File>, last: Last) -> Self {
+        let shared = Shared {
+            in_force: ArcSwap::from_pointee(policies),
+            file,
+            last: Mutex::new(last),
+            listeners: RwLock::default(),
+            is_stale: AtomicBool::new(false),
+            #[cfg(feature = "throttle")]
+            throttle: ThrottleOnce::default(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Reads the file again and puts its policies in force. Returns what changed.
@@ -94,7 +103,11 @@ impl Live {
     ///
     /// Everything that is wrong with the file, or that there is no file. The old policies stay in force.
     pub fn reload(&self) -> Result<Changes, PolicyError> {
-        self.shared.reload()
+        let file = self.file()?;
+        let last = self.last();
+        // Read under the lock, or an older text could be put in force after a newer one.
+        let contents = file.contents();
+        self.follow(file, last, contents)
     }
 
     /// What [`reload`](Self::reload) would change. Nothing comes into force, and no event is reported.
@@ -103,7 +116,12 @@ impl Live {
     ///
     /// Everything that would keep the file from coming into force.
     pub fn pending(&self) -> Result<Changes, PolicyError> {
-        self.shared.pending()
+        let file = self.file()?;
+        let last = self.last();
+        let (document, policies) = file.compile(&file.contents())?;
+        last.must_keep(&policies)?;
+        let old = self.policies();
+        Ok(Changes::between((last.document.as_ref(), &old), (Some(&document), &policies)))
     }
 
     /// Puts other policies in force. Returns which limits changed.
@@ -112,18 +130,26 @@ impl Live {
     ///
     /// Fails if a store named by [`kept_by`](Self::kept_by) cannot keep one of the limits.
     pub fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
-        self.shared.replace(policies)
+        let mut last = self.last();
+        last.must_keep(&policies)?;
+        #[cfg(feature = "throttle")]
+        self.shared.throttle.change(None, &policies)?;
+        let changes = self.put_in_force(&mut last, None, policies);
+        drop(last);
+        self.publish(&Event::Reloaded(changes.clone()));
+        Ok(changes)
     }
 
     /// The policies in force.
     pub fn policies(&self) -> Arc<Policies> {
-        self.shared.policies()
+        self.shared.in_force.load_full()
     }
 
     /// Calls `listener` with each event from now on, on the thread of the event. The listener may use this value.
     /// It should be fast, because the next change waits for it.
     pub fn on_event(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
-        self.shared.listen(Arc::new(listener));
+        let listener: Listener = Arc::new(listener);
+        self.shared.listeners.write().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
     /// From now on, refuses policies with a limit that `store` cannot keep. A layer checks only the policies that
@@ -133,13 +159,15 @@ impl Live {
     ///
     /// Fails if the store cannot keep one of the limits in force.
     pub fn kept_by<S: Store + Send + Sync + 'static>(&self, store: S) -> Result<(), PolicyError> {
-        self.shared.keep(Box::new(move |limit| store.check(limit)))
+        let mut last = self.last();
+        last.check = Some(Box::new(move |limit| store.check(limit)));
+        last.must_keep(&self.in_force())
     }
 
     /// A rejection for a layer, which treats each refused request as the policies in force say.
     pub fn rejection(&self) -> Rejection {
         let live = self.clone();
-        Rejection::from_fn(move |decision| refused::rejection(&live.shared.in_force(), decision))
+        Rejection::from_fn(move |decision| rejection(&live.in_force(), decision))
     }
 
     /// The throttle of the policies, `[throttle]`; `None` if they have none. Each call
@@ -148,21 +176,23 @@ impl Live {
     /// Once it has been made, a reload changes it while requests wait and run. A file without it, or with what cannot
     /// change, such as another kind of capacity, is refused: the old policies stay in force.
     #[cfg(feature = "throttle")]
-    pub fn throttle(&self) -> Option<crate::FileThrottle> {
-        self.shared.throttle()
+    pub fn throttle(&self) -> Option<FileThrottle> {
+        // No reload comes between the policies and their throttle.
+        let _last = self.last();
+        self.shared.throttle.of(&self.policies())
     }
 
     /// Until when a served request holds its place in limits of concurrency, for the `hold_until` of a layer. A
     /// layer reads it once: a reload that changes the setting reports it but has no effect on the layer.
     pub fn hold_until(&self) -> Hold {
-        self.shared.in_force().hold_until()
+        self.in_force().hold_until()
     }
 
     /// Header fields and errors as an API of language models has them, for the `dialect` and the `respond` of a layer.
     /// `None` if the policies have no `[dialect]`. A layer reads it once, as it does with
     /// [`hold_until`](Self::hold_until).
     pub fn dialect(&self) -> Option<Dialect> {
-        self.shared.in_force().dialect().cloned()
+        self.in_force().dialect().cloned()
     }
 
     /// Reloads the file when it changes, until the returned value is dropped.
@@ -185,19 +215,96 @@ impl Live {
     /// Fails if the system cannot watch the directory, or if there is no file.
     #[cfg(feature = "watch")]
     pub fn watch(&self) -> Result<Watching, WatchError> {
-        Watching::of(&self.shared)
+        match self.shared.file {
+            Some(_) => Watching::begin(self.clone()),
+            None => Err(WatchError::without_file()),
+        }
+    }
+
+    /// The policies in force. Each request loads them once.
+    fn in_force(&self) -> Guard<Arc<Policies>> {
+        self.shared.in_force.load()
+    }
+
+    fn file(&self) -> Result<&File, PolicyError> {
+        let file = self.shared.file.as_ref();
+        file.ok_or_else(|| Diagnostic::new("", "these policies were not read from a file").into())
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.shared.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts what was found at the path in force, and publishes what became of it.
+    fn follow(
+        &self,
+        file: &File,
+        mut last: MutexGuard<'_, Last>,
+        contents: Contents,
+    ) -> Result<Changes, PolicyError> {
+        let compiled = file.compile(&contents).and_then(|(document, policies)| {
+            last.must_keep(&policies)?;
+            #[cfg(feature = "throttle")]
+            {
+                let changed = self.shared.throttle.change(Some(&document), &policies);
+                changed.map_err(|problem| PolicyError::from(problem).in_file(file.name()))?;
+            }
+            Ok(self.put_in_force(&mut last, Some(document), policies))
+        });
+        let event = match &compiled {
+            Ok(changes) => Event::Reloaded(changes.clone()),
+            Err(_) if contents == Contents::Missing => Event::Missing(file.path().to_owned()),
+            Err(problems) => Event::Refused(problems.clone()),
+        };
+        last.contents = Some(contents);
+        // A listener may reload, so nothing is locked while it runs.
+        drop(last);
+        self.publish(&event);
+        compiled
+    }
+
+    fn put_in_force(
+        &self,
+        last: &mut Last,
+        document: Option<Document>,
+        policies: Policies,
+    ) -> Changes {
+        let old = self.policies();
+        let before = (last.document.as_ref(), &*old);
+        let changes = Changes::between(before, (document.as_ref(), &policies));
+        self.shared.in_force.store(Arc::new(policies));
+        last.document = document;
+        changes
+    }
+
+    /// Passes an event to the log and to all listeners.
+    fn publish(&self, event: &Event) {
+        let is_stale = &self.shared.is_stale;
+        let is_end = match event {
+            Event::Reloaded(_) => is_stale.swap(false, Ordering::Relaxed),
+            Event::Refused(_) | Event::Missing(_) => {
+                is_stale.store(true, Ordering::Relaxed);
+                false
+            }
+            Event::Unwatched(_) => false,
+        };
+        event.log(is_end);
+        // A copy, because a listener may add a listener.
+        let listeners = self.shared.listeners.read();
+        let listeners = listeners.unwrap_or_else(PoisonError::into_inner).clone();
+        listeners.iter().for_each(|listener| listener(event));
     }
 }
 
 impl<V: View> Rule<V> for Live {
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        self.shared.in_force().charge(view, charge)
+        self.in_force().charge(view, charge)
     }
 }
 
 impl KnownLimits for Live {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
-        self.shared.in_force().each_limit(each);
+        self.in_force().each_limit(each);
     }
 }
 
@@ -205,4 +312,55 @@ impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live").field("policies", &self.policies()).finish_non_exhaustive()
     }
+}
+
+/// The state shared by all clones.
+struct Shared {
+    in_force: ArcSwap<Policies>,
+    file: Option<File>,
+    /// Locked while policies are replaced.
+    last: Mutex<Last>,
+    listeners: RwLock<Vec<Listener>>,
+    /// Whether the last file was not put in force.
+    is_stale: AtomicBool,
+    #[cfg(feature = "throttle")]
+    throttle: ThrottleOnce,
+}
+
+type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+type Check = Box<dyn Fn(&Limit) -> Result<(), LimitError> + Send>;
+
+/// The last file that was read.
+struct Last {
+    /// The document of the policies in force.
+    document: Option<Document>,
+    /// What was found at the path, valid or not.
+    contents: Option<Contents>,
+    check: Option<Check>,
+}
+
+impl Last {
+    fn must_keep(&self, policies: &Policies) -> Result<(), PolicyError> {
+        let Some(check) = &self.check else { return Ok(()) };
+        let mut problems = Vec::new();
+        policies.each_limit(&mut |limit| {
+            if let Err(reason) = check(limit) {
+                let what = format!("the store cannot keep the limit `{limit}`: {reason}");
+                problems.push(Diagnostic::new("", what));
+            }
+        });
+        PolicyError::of(problems).map_or(Ok(()), Err)
+    }
+}
+
+/// The rejection of the limit that refused; if several refused, the strictest. A limit that the policies do not
+/// know blocks.
+pub(super) fn rejection(policies: &Policies, decision: &Decision) -> Rejection {
+    let refusing = decision.statuses().filter(|status| status.refused);
+    let spec = refusing.map(|status| {
+        let name = status.limit.own_name();
+        name.and_then(|name| policies.refused_by(name)).unwrap_or(&BLOCKED)
+    });
+    let strictest = spec.max_by_key(|refused| refused.strictness).unwrap_or(&BLOCKED);
+    strictest.rejection.clone()
 }

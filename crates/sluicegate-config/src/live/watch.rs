@@ -4,34 +4,30 @@
 //! The parsed document is asked whether it has `rules` (in Envoy's format, whether a descriptor has a `rate_limit`,
 //! or the list is `[]`), never the text. A TOML or YAML file that was cut off between two rules is a valid file with
 //! fewer rules, and nothing in it shows that. So a text is put in force only after it was read twice, and on Linux
-//! after the program that wrote the file has closed it. Only regular files are read, opened without blocking, up to 8
+//! after the program that wrote the file has closed it. Only regular files are read, opened without blocking, up to 32
 //! MiB. The directory is watched and not the file. It is watched anew after each reading, because links may lead
 //! elsewhere. Texts are compared, so an event only says that something may have changed.
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::{fmt, fs};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
 
-use super::bell::{Bell, Ear, Next, Until};
-use super::directories::directories;
-use super::event::Event;
-use super::file::Seen;
-use super::glimpse::Glimpse;
-use super::shared::Shared;
+use super::file::Contents;
+use super::notifier::{Next, Notifications, Notifier, Until};
+use super::{Event, Live};
 
 /// Watches a file until it is dropped; see [`Live::watch`](super::Live::watch).
 ///
 /// There are no events after the drop.
 #[must_use = "dropped, it stops watching"]
 pub struct Watching {
-    bell: Bell,
+    notifier: Notifier,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,62 +41,63 @@ pub struct WatchError {
 /// What is watched.
 pub(crate) trait Follow: Send + 'static {
     /// What a look finds.
-    type Seen: Send;
+    type Found: Send;
 
     /// The files and directories to watch now.
     fn paths(&self) -> Vec<PathBuf>;
 
-    /// Called when something may have changed. What it leaves in `glimpse` it has to find again.
-    fn look(&self, glimpse: &mut Option<Glimpse<Self::Seen>>);
+    /// Called when something may have changed. What it leaves in `snapshot` it has to find again.
+    fn look(&self, snapshot: &mut Option<Snapshot<Self::Found>>);
 
     /// Called when a directory cannot be watched, for this reason.
     fn unwatched(&self, reason: String);
 }
 
-impl Follow for Arc<Shared> {
-    type Seen = Seen;
+impl Follow for Live {
+    type Found = Contents;
 
     fn paths(&self) -> Vec<PathBuf> {
-        self.file().map(|file| file.path().to_owned()).into_iter().collect()
+        self.shared.file.iter().map(|file| file.path().to_owned()).collect()
     }
 
-    fn look(&self, glimpse: &mut Option<Glimpse<Seen>>) {
-        self.reload_if_changed(glimpse);
+    /// Reloads the file if its text differs from the last one read and has settled.
+    fn look(&self, snapshot: &mut Option<Snapshot<Contents>>) {
+        let Some(file) = &self.shared.file else { return };
+        let last = self.last();
+        let contents = file.contents();
+        let is_known = last.contents.as_ref() == Some(&contents);
+        if let Some(contents) = Snapshot::settled(snapshot, contents, is_known) {
+            // Errors are published as events.
+            let _ = self.follow(file, last, contents);
+        }
     }
 
     fn unwatched(&self, reason: String) {
-        self.tell(&Event::Unwatched(reason));
+        self.publish(&Event::Unwatched(reason));
     }
 }
 
 impl Watching {
-    pub(super) fn of(shared: &Arc<Shared>) -> Result<Self, WatchError> {
-        match shared.file() {
-            Some(_) => Self::begin(Arc::clone(shared)),
-            None => Err(WatchError { source: None }),
-        }
-    }
-
     pub(crate) fn begin(follow: impl Follow) -> Result<Self, WatchError> {
-        let (bell, ear) = Bell::new();
+        let (notifier, notifications) = Notifier::new();
         let paths = follow.paths();
         let mut directories =
-            Directories::new(bell.clone(), paths.clone()).map_err(WatchError::new)?;
+            Directories::new(notifier.clone(), paths.clone()).map_err(WatchError::new)?;
         directories.watch(&paths).map_err(WatchError::new)?;
         // Changes since the files were read must not be missed.
-        bell.ring();
-        let thread = Thread { follow, directories, ear, glimpse: None };
+        notifier.notify();
+        let thread = Thread { follow, directories, notifications, snapshot: None };
         let thread = thread::Builder::new()
             .name("sluicegate-policies".to_owned())
             .spawn(move || thread.run())
             .map_err(WatchError::new)?;
-        Ok(Self { bell, thread: Some(thread) })
+        Ok(Self { notifier, thread: Some(thread) })
     }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.bell.stop();
+        self.notifier.stop();
         if let Some(thread) = self.thread.take() {
             // A listener that drops this runs on the thread itself.
             if thread.thread().id() != thread::current().id() {
@@ -113,29 +110,29 @@ impl Drop for Watching {
 struct Thread<F: Follow> {
     follow: F,
     directories: Directories,
-    ear: Ear,
+    notifications: Notifications,
     /// What was read once.
-    glimpse: Option<Glimpse<F::Seen>>,
+    snapshot: Option<Snapshot<F::Found>>,
 }
 
 impl<F: Follow> Thread<F> {
     fn run(mut self) {
         let mut watched = true;
-        while self.ear.wait(self.until(watched)) == Next::Look {
+        while self.notifications.wait(self.until(watched)) == Next::Look {
             // The panic of a listener was reported already, and must not stop the watch.
             let look = AssertUnwindSafe(|| {
                 watched = self.watch(watched);
-                self.follow.look(&mut self.glimpse);
+                self.follow.look(&mut self.snapshot);
             });
             let _ = catch_unwind(look);
         }
     }
 
     fn until(&self, watched: bool) -> Until {
-        match (&self.glimpse, watched) {
+        match (&self.snapshot, watched) {
             (Some(_), _) => Until::Stable,
-            (None, true) => Until::Rung,
-            (None, false) => Until::Later,
+            (None, true) => Until::Event,
+            (None, false) => Until::Retry,
         }
     }
 
@@ -160,18 +157,18 @@ struct Directories {
 
 impl Directories {
     /// `paths` are the files whose writers are waited for, or their directories.
-    fn new(bell: Bell, paths: Vec<PathBuf>) -> notify::Result<Self> {
+    fn new(notifier: Notifier, paths: Vec<PathBuf>) -> notify::Result<Self> {
         let is_about = move |changed: &PathBuf| {
             paths.iter().any(|path| path == changed || Some(path.as_path()) == changed.parent())
         };
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
             let about = event.iter().find(|event| event.paths.iter().any(&is_about));
             if let Some(written) = about.and_then(|event| written(event.kind)) {
-                bell.written(written);
+                notifier.written(written);
             }
             // An error may mean that events were lost.
             if event.is_err() || event.is_ok_and(|event| may_change(event.kind)) {
-                bell.ring();
+                notifier.notify();
             }
         })?;
         Ok(Self { watcher, watched: BTreeSet::new() })
@@ -226,6 +223,10 @@ impl WatchError {
     fn new(source: impl Error + Send + Sync + 'static) -> Self {
         Self { source: Some(Box::new(source)) }
     }
+
+    pub(super) fn without_file() -> Self {
+        Self { source: None }
+    }
 }
 
 impl fmt::Display for WatchError {
@@ -249,8 +250,72 @@ impl fmt::Debug for Watching {
     }
 }
 
+/// The most symbolic links that are followed. More are a circle, as for the operating system.
+const LINKS: usize = 40;
+
+/// The directories that change when another file appears at `path`: its own, and those of every symbolic link on
+/// the way to the file.
+///
+/// Only the last two names of the path may be links: the file, and its directory.
+fn directories(path: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        found.extend(path.parent().map(Path::to_owned));
+        let Some((link, target)) = first_link(&path) else { break };
+        found.extend(link.parent().map(Path::to_owned));
+        // An absolute target replaces everything before it.
+        let rest = path.strip_prefix(&link).unwrap_or(Path::new("")).to_owned();
+        let mut next = link.parent().unwrap_or(Path::new("/")).join(target);
+        if !rest.as_os_str().is_empty() {
+            next.push(rest);
+        }
+        path = next;
+    }
+    found
+}
+
+fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let candidates = [path.parent(), Some(path)];
+    candidates
+        .into_iter()
+        .flatten()
+        .find_map(|link| Some((link.to_owned(), fs::read_link(link).ok()?)))
+}
+
+/// The most attempts to read the same twice. Files that change all the time take effect after that.
+const LOOKS: u32 = 50;
+
+/// What was read once and has not taken effect yet.
+#[derive(Debug)]
+pub(crate) struct Snapshot<S> {
+    found: S,
+    /// How many attempts found something different from the one before.
+    looks: u32,
+}
+
+impl<S: PartialEq> Snapshot<S> {
+    /// What is to take effect now: what was found, if it is not known and was the same at the previous attempt, so that a
+    /// half-written file does not take effect.
+    pub(crate) fn settled(snapshot: &mut Option<Self>, found: S, is_known: bool) -> Option<S> {
+        let before = snapshot.take();
+        // The text in force again: a change that was taken back before it was found twice.
+        if is_known {
+            return None;
+        }
+        let looks = before.as_ref().map_or(0, |before| before.looks);
+        if looks < LOOKS && before.is_none_or(|before| before.found != found) {
+            *snapshot = Some(Self { found, looks: looks + 1 });
+            return None;
+        }
+        Some(found)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -258,5 +323,37 @@ mod tests {
         assert!(!may_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
         assert!(may_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
         assert!(may_change(EventKind::Any));
+    }
+
+    #[test]
+    fn a_plain_file_has_one_directory() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let found = directories(&directory.path().join("policies.toml"));
+        assert_eq!(found, [directory.path().to_owned()].into());
+    }
+
+    #[test]
+    fn every_link_on_the_way_is_in_a_directory_that_counts() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        for name in ["mounted", "mounted/..1", "elsewhere"] {
+            fs::create_dir(at(name)).expect("a directory");
+        }
+        fs::write(at("elsewhere/real.toml"), "").expect("a file");
+        symlink("..1", at("mounted/..data")).expect("a link");
+        symlink(at("elsewhere/real.toml"), at("mounted/..1/policies.toml")).expect("a link");
+        symlink("..data/policies.toml", at("mounted/policies.toml")).expect("a link");
+        let found = directories(&at("mounted/policies.toml"));
+        for name in ["mounted", "mounted/..1", "elsewhere"] {
+            assert!(found.contains(&at(name)), "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn links_that_lead_in_a_circle_come_to_an_end() {
+        let root = tempfile::tempdir().expect("a directory");
+        symlink("b.toml", root.path().join("a.toml")).expect("a link");
+        symlink("a.toml", root.path().join("b.toml")).expect("a link");
+        assert_eq!(directories(&root.path().join("a.toml")), [root.path().to_owned()].into());
     }
 }

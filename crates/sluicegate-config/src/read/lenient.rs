@@ -2,8 +2,7 @@
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::explain;
-use super::value::Misfit;
+use super::error::{FormError, Kind, nearest};
 use crate::compile::Policies;
 use crate::document::{Document, Rule, Tier};
 use crate::environment::Environment;
@@ -13,27 +12,27 @@ use crate::source::{Data, Node, Step, Stub};
 use crate::source::{Diagnostic, MOST, PolicyError};
 
 /// The document in `root`. Reports all errors of form, and errors of meaning in the parts with a correct form.
-/// `told` are the errors found so far.
-pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document, PolicyError> {
+/// `problems` are the errors found so far.
+pub(super) fn document(mut root: Node, problems: Vec<Diagnostic>) -> Result<Document, PolicyError> {
     // Most documents have no errors. Looking for them part by part would read each part twice.
-    if told.is_empty() {
+    if problems.is_empty() {
         if let Ok(document) = <Document as Deserialize<'_>>::deserialize(&root) {
             return Ok(Document { source: SourceMap::of(root), ..document });
         }
     }
-    let mut mended = Mended::new(told);
-    let read = mended.document(&mut root);
+    let mut repair = Repair::new(problems);
+    let read = repair.document(&mut root);
     let source = SourceMap::of(root);
     let document = read.map(|document| Document { source, ..document });
     match document {
-        Some(document) if mended.problems.is_empty() => return Ok(document),
-        Some(document) => mended.add_meaning(&document),
-        None if mended.problems.is_empty() => {
+        Some(document) if repair.problems.is_empty() => return Ok(document),
+        Some(document) => repair.add_meaning(&document),
+        None if repair.problems.is_empty() => {
             return Err(Diagnostic::new("", "this is not a document").into());
         }
         None => {}
     }
-    PolicyError::and_more(mended.problems, usize::from(mended.full))
+    PolicyError::and_more(repair.problems, usize::from(repair.full))
         .map_or(Ok(Document::default()), Err)
 }
 
@@ -41,35 +40,35 @@ pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document
 const AGAIN: usize = 5_000_000;
 
 /// The errors, and where values were replaced because of them.
-struct Mended {
+struct Repair {
     problems: Vec<Diagnostic>,
     /// Whether reading ended early, because of too many errors or too many values to read again.
     full: bool,
     /// How many more values may be read again.
     left: usize,
     /// The paths of replaced values. Their errors were reported.
-    touched: Vec<Vec<Step>>,
+    replaced: Vec<Vec<Step>>,
     /// The paths of tables from which a value was removed. That they are incomplete is a consequence.
     emptied: Vec<Vec<Step>>,
     /// The paths of incomplete values.
-    broken: Vec<Vec<Step>>,
+    incomplete: Vec<Vec<Step>>,
 }
 
-/// The state before a value was read.
-struct Begun {
-    touched: usize,
-    told: usize,
+/// How many values were replaced and errors reported before a value was read.
+struct Checkpoint {
+    replaced: usize,
+    problems: usize,
 }
 
-impl Mended {
+impl Repair {
     fn new(problems: Vec<Diagnostic>) -> Self {
         Self {
             problems,
             full: false,
             left: AGAIN,
-            touched: Vec::new(),
+            replaced: Vec::new(),
             emptied: Vec::new(),
-            broken: Vec::new(),
+            incomplete: Vec::new(),
         }
     }
 
@@ -104,6 +103,7 @@ impl Mended {
                 }
             }
         }
+        // The long parts are taken out while the rest is read, or each error in the rest would read them again.
         let long = ["rules", "tiers", "customers"].map(|name| {
             let node = root.entry(name)?;
             let whole = matches!(node.data, Data::List(_) | Data::Table(_));
@@ -127,83 +127,94 @@ impl Mended {
 
     /// Reads a value, and replaces the parts of it that are wrong.
     fn read<T: DeserializeOwned>(&mut self, node: &mut Node, at: &[Step]) -> Option<T> {
-        let begun = Begun { touched: self.touched.len(), told: self.problems.len() };
+        let before = Checkpoint { replaced: self.replaced.len(), problems: self.problems.len() };
         let size = node.size();
         loop {
-            let misfit = match T::deserialize(&*node) {
+            let error = match T::deserialize(&*node) {
                 Ok(value) => return Some(value),
-                Err(misfit) => misfit,
+                Err(error) => error,
             };
             let left = self.left.checked_sub(size);
             self.left = left.unwrap_or_default();
             self.full |= left.is_none() || self.problems.len() > MOST;
-            if self.full || !self.mend(node, at, misfit, &begun) {
+            if self.full || !self.repair(node, at, error, &before) {
                 break;
             }
         }
-        if self.problems.len() == begun.told {
-            self.tell(node, at, &[], "this cannot be read");
+        if self.problems.len() == before.problems {
+            self.report(node, at, &[], &Kind::Other("this cannot be read".to_owned()));
         }
         node.data = Data::Gone;
-        self.broken.push(at[..at.len().saturating_sub(1)].to_vec());
+        self.incomplete.push(at[..at.len().saturating_sub(1)].to_vec());
         None
     }
 
     /// Reports an error and replaces the value. Returns whether that was possible.
-    fn mend(&mut self, node: &mut Node, at: &[Step], misfit: Misfit, begun: &Begun) -> bool {
-        let Misfit { message, mut way } = misfit;
-        way.reverse();
-        let whole = [at, &way].concat();
+    fn repair(
+        &mut self,
+        node: &mut Node,
+        at: &[Step],
+        FormError { kind, mut path }: FormError,
+        before: &Checkpoint,
+    ) -> bool {
+        path.reverse();
+        let whole = [at, &path].concat();
         let beside = |name: &str, path: &[Step]| [path, &[Step::Name(name.to_owned())]].concat();
-        let missing = explain::missing(&message);
+        let missing = match kind {
+            Kind::MissingField(name) => Some(name),
+            _ => None,
+        };
+        // An error about a missing value is found at the table, and concerns the place where the value would be.
         let about = missing.map_or(whole.clone(), |name| beside(name, &whole));
         let follows = missing.is_none() && self.emptied.contains(&whole);
-        let is_told = |touched: &Vec<Step>| about.starts_with(touched);
-        if !follows && !self.touched[begun.touched..].iter().any(is_told) {
-            self.tell(node, at, &way, &message);
+        // What stands in for a value may not fit either. That error is one of ours, and not of the file.
+        let is_reported = |replaced: &Vec<Step>| about.starts_with(replaced);
+        if !follows && !self.replaced[before.replaced..].iter().any(is_reported) {
+            self.report(node, at, &path, &kind);
         }
-        let Some(wrong) = node.at(&way) else { return false };
-        self.touched.push(about);
+        let Some(wrong) = node.at(&path) else { return false };
+        self.replaced.push(about);
         if let Some(name) = missing {
             return wrong.supply(name);
         }
-        wrong.data = match wrong.data {
-            _ if explain::is_about_name(&message) => {
+        wrong.data = match (&kind, &wrong.data) {
+            (Kind::UnknownField { name, known }, _) => {
                 // That the correct name is missing is a consequence.
                 let (_, parent) = whole.split_last().unwrap_or((&Step::Index(0), &[]));
                 self.emptied.push(parent.to_vec());
-                if let Some(name) = explain::suggested(&message) {
-                    self.touched.push(beside(&name, parent));
-                }
+                self.replaced.extend(nearest(name, known).map(|name| beside(name, parent)));
                 Data::Gone
             }
-            Data::Stub(Stub::Any) => Data::Stub(Stub::Table),
-            Data::Stub(Stub::Table) if way.is_empty() => return false,
+            // A stand-in begins as a text or a number, and becomes a table where only a table fits. Each value is
+            // replaced at most twice, so the loop comes to an end.
+            (_, Data::Stub(Stub::Any)) => Data::Stub(Stub::Table),
+            (_, Data::Stub(Stub::Table)) if path.is_empty() => return false,
             // Nothing fits here, so the error concerns the value that contains this one.
-            Data::Stub(Stub::Table) => {
-                self.broken.push(whole[..whole.len() - 1].to_vec());
+            (_, Data::Stub(Stub::Table)) => {
+                self.incomplete.push(whole[..whole.len() - 1].to_vec());
                 Data::Gone
             }
-            Data::Gone => return false,
+            (_, Data::Gone) => return false,
             _ => Data::Stub(Stub::Any),
         };
         true
     }
 
-    fn tell(&mut self, node: &Node, at: &[Step], way: &[Step], message: &str) {
-        let problem = with_path(&DocumentPath::Root, way, |path| {
+    fn report(&mut self, node: &Node, at: &[Step], path: &[Step], kind: &Kind) {
+        let (location, is_table) = with_path(&DocumentPath::Root, path, |path| {
             let (location, name) = node.find(path);
-            match explain::is_about_name(message) {
-                true => name.unwrap_or(location),
-                false => location,
-            }
+            // An error about a name is where the name is.
+            let name = name.filter(|_| matches!(kind, Kind::UnknownField { .. }));
+            let is_table = matches!(node.value(path), Some(Node { data: Data::Table(_), .. }));
+            (name.unwrap_or(location), is_table)
         });
-        let path = with_path(&DocumentPath::Root, &[at, way].concat(), |path| path.to_string());
-        let mut sentence = explain::sentence(message);
-        if path == "rules" && sentence.starts_with("found a table") {
-            sentence += ": in TOML, each rule begins with `[[rules]]`";
-        }
-        self.problems.push(Diagnostic::new(path, sentence).at(Some(problem)));
+        let whole = [at, path].concat();
+        let path = with_path(&DocumentPath::Root, &whole, |path| path.to_string());
+        let hint = match is_table && path == "rules" {
+            true => ": in TOML, each rule begins with `[[rules]]`",
+            false => "",
+        };
+        self.problems.push(Diagnostic::new(path, format!("{kind}{hint}")).at(Some(location)));
     }
 
     /// Adds the errors of meaning, except those that depend on a replaced value.
@@ -212,14 +223,14 @@ impl Mended {
             return;
         }
         let Err(problems) = Policies::new(document, &Environment::guessing()) else { return };
-        let mended = self.touched.iter().chain(&self.broken);
-        let touched: Vec<_> = mended
+        let repaired = self.replaced.iter().chain(&self.incomplete);
+        let repaired: Vec<_> = repaired
             .map(|way| with_path(&DocumentPath::Root, way, |path| path.to_string()))
             .collect();
-        let hangs = |path: &str| {
-            touched.iter().any(|touched| within(path, touched) || within(touched, path))
+        let depends = |path: &str| {
+            repaired.iter().any(|repaired| within(path, repaired) || within(repaired, path))
         };
-        let own = problems.iter().filter(|problem| !hangs(problem.path()));
+        let own = problems.iter().filter(|problem| !depends(problem.path()));
         self.problems.extend(own.cloned());
     }
 }

@@ -1,26 +1,24 @@
 //! Documents from texts.
 //!
 //! All problems are found in one round. TOML and JSON become one tree of values that know their places
-//! (`tree`). The types of serde say what does not fit and at which path. Something that fits is put there
+//! (`tree`). The types of serde say what does not fit and at which path (`error`). Something that fits is put there
 //! instead, rule by rule, and the rest is read (`lenient`). Then errors of meaning are found by the same
 //! paths, except for those that depend on a replaced value. The length of the text, the number of reported
 //! problems and the number of values that are read again are bounded.
 
 #[cfg(any(feature = "toml", feature = "json"))]
-mod explain;
+mod deserializer;
+#[cfg(any(feature = "toml", feature = "json"))]
+mod error;
 mod file;
-mod format;
 #[cfg(feature = "json")]
 mod json;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod lenient;
 #[cfg(feature = "toml")]
 mod toml;
-#[cfg(any(feature = "toml", feature = "json"))]
-mod value;
 
 pub use self::file::text_of;
-pub use self::format::Format;
 #[cfg(feature = "json")]
 pub use self::json::read_json;
 #[cfg(feature = "toml")]

@@ -34,7 +34,7 @@ pub fn read_toml(text: &str) -> Result<Document, PolicyError> {
     // After a duplicate name, the rest of the text is still clear.
     let (twice, syntax): (Vec<_>, Vec<_>) =
         errors.into_iter().partition(|error| error.message() == TWICE);
-    let told = |errors: &[Error]| -> Vec<_> {
+    let diagnostics = |errors: &[Error]| -> Vec<_> {
         let problem = |error: &Error| {
             let location = error.span().map(|span| lines.location(span.start));
             Diagnostic::new("", in_words(text, error)).at(location)
@@ -42,12 +42,12 @@ pub fn read_toml(text: &str) -> Result<Document, PolicyError> {
         errors.iter().map(problem).collect()
     };
     if !syntax.is_empty() {
-        let all = told(&syntax).into_iter().chain(told(&twice));
+        let all = diagnostics(&syntax).into_iter().chain(diagnostics(&twice));
         return PolicyError::of(all).map_or(Ok(Document::default()), Err);
     }
     let location = lines.location(table.span().start);
     let root = Node::new(location, of_table(table.into_inner(), &lines));
-    document(root, told(&twice))
+    document(root, diagnostics(&twice))
 }
 
 const TWICE: &str = "duplicate key";

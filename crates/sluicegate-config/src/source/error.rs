@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::location::SourceLocation;
-
 /// An error or warning about a value of a document: its path, its location in the text, and a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
@@ -82,7 +80,7 @@ pub struct PolicyError {
 }
 
 /// The most diagnostics that are kept. A generated file may have an error in each line.
-pub const MOST: usize = 100;
+pub(crate) const MOST: usize = 100;
 
 impl PolicyError {
     /// These diagnostics without duplicates, in the order of the text. `None` if there are none.
@@ -91,11 +89,14 @@ impl PolicyError {
     }
 
     /// Like [`of`](Self::of), with the number of errors that were left out.
-    pub fn and_more(problems: impl IntoIterator<Item = Diagnostic>, more: usize) -> Option<Self> {
+    pub(crate) fn and_more(
+        problems: impl IntoIterator<Item = Diagnostic>,
+        more: usize,
+    ) -> Option<Self> {
         // A value that several rules use is checked for each of them.
-        let mut told = HashSet::new();
+        let mut seen = HashSet::new();
         let mut problems: Vec<_> =
-            problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
+            problems.into_iter().filter(|problem| seen.insert(problem.clone())).collect();
         problems.sort_by_key(|problem| problem.location);
         let more = more + problems.len().saturating_sub(MOST);
         problems.truncate(MOST);
@@ -147,6 +148,15 @@ impl fmt::Display for PolicyError {
 }
 
 impl std::error::Error for PolicyError {}
+
+/// A location in a text. Lines and columns count from 1, and a column is a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceLocation {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::location::SourceLocation;
+use super::error::SourceLocation;
 
 /// Turns byte offsets into lines and columns.
 pub(crate) struct Lines<'a> {
@@ -49,6 +49,7 @@ impl<'a> Lines<'a> {
             bounds.next().is_some_and(|&start| start <= offset)
                 && bounds.next().is_none_or(|&end| offset < end)
         };
+        // Values are found in the order of the text, so the line is one of the next few. A search is for the rest.
         let line = (last..self.starts.len().min(last + 4)).find(|&line| is_within(line));
         let line = line.unwrap_or_else(|| self.starts.partition_point(|&start| start <= offset));
         self.last.set(line);

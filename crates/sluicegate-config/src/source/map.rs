@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::error::Diagnostic;
-use super::location::SourceLocation;
+use super::error::{Diagnostic, SourceLocation};
 use super::path::DocumentPath;
 use super::tree::Node;
 
@@ -39,7 +38,8 @@ impl SourceMap {
     }
 
     /// Like [`mark`](Self::mark), for a text of another format, in which the path is `shown`.
-    pub fn mark_as(
+    #[cfg(feature = "envoy")]
+    pub(crate) fn mark_as(
         &mut self,
         path: impl Into<String>,
         location: SourceLocation,

@@ -3,7 +3,6 @@
 mod error;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod lines;
-mod location;
 mod map;
 mod path;
 #[cfg_attr(
@@ -12,11 +11,11 @@ mod path;
 )]
 mod tree;
 
-pub use self::error::{Diagnostic, MOST, PolicyError};
+pub(crate) use self::error::MOST;
+pub use self::error::{Diagnostic, PolicyError, SourceLocation};
 #[cfg(any(feature = "toml", feature = "json"))]
 pub(crate) use self::lines::Lines;
-pub use self::location::SourceLocation;
 pub use self::map::SourceMap;
-pub use self::path::DocumentPath;
+pub(crate) use self::path::DocumentPath;
 #[cfg(any(feature = "toml", feature = "json"))]
 pub(crate) use self::tree::{Data, Entry, Node, Step, Stub};

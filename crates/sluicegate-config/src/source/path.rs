@@ -6,8 +6,7 @@ use std::fmt;
 ///
 /// It prints as `rules[1].limits[0].burst`. Names are quoted where TOML would require it.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum DocumentPath<'a> {
+pub(crate) enum DocumentPath<'a> {
     /// The document as a whole.
     Root,
     /// The value with this name in a table.
@@ -18,7 +17,7 @@ pub enum DocumentPath<'a> {
 
 impl<'a> DocumentPath<'a> {
     /// The path to the value called `name` in this table.
-    pub fn name(&'a self, name: &'a str) -> Self {
+    pub(crate) fn name(&'a self, name: &'a str) -> Self {
         DocumentPath::Name(self, name)
     }
 
@@ -34,7 +33,7 @@ impl<'a> DocumentPath<'a> {
     }
 
     /// The path to the value at `index` in this list.
-    pub fn index(&'a self, index: usize) -> Self {
+    pub(crate) fn index(&'a self, index: usize) -> Self {
         DocumentPath::Index(self, index)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::location::SourceLocation;
+use super::error::SourceLocation;
 use super::path::DocumentPath;
 
 /// A value and its location.
@@ -106,16 +106,20 @@ impl Node {
         (found.0.location(), found.1.map(SourceLocation::from))
     }
 
-    /// Whether there is an empty list or table at `path`.
-    pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
-        let value = path.steps().try_fold(self, |node, step| match (&node.data, step) {
+    /// The value at `path`.
+    pub(crate) fn value(&self, path: &DocumentPath<'_>) -> Option<&Self> {
+        path.steps().try_fold(self, |node, step| match (&node.data, step) {
             (Data::Table(table), DocumentPath::Name(_, name)) => {
                 table.get(*name).map(|entry| &entry.value)
             }
             (Data::List(list), DocumentPath::Index(_, index)) => list.get(*index),
             _ => None,
-        });
-        value.is_some_and(|value| match &value.data {
+        })
+    }
+
+    /// Whether there is an empty list or table at `path`.
+    pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
+        self.value(path).is_some_and(|value| match &value.data {
             Data::List(list) => list.is_empty(),
             Data::Table(table) => table.is_empty(),
             _ => false,

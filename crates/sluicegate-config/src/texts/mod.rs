@@ -13,20 +13,21 @@
 //! }
 //! ```
 
-#[cfg(feature = "watch")]
-mod follow;
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
+#[cfg(feature = "watch")]
+use std::collections::BTreeSet;
 use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
-
-use crate::read::text_of;
+#[cfg(feature = "watch")]
+use std::sync::Arc;
 
 #[cfg(feature = "watch")]
-pub use self::follow::Follower;
+use crate::live::{Follow, Snapshot, WatchError, Watching};
+use crate::read::text_of;
+
+#[cfg(test)]
+mod tests;
 
 /// The most files that are read together.
 const MOST: usize = 4_096;
@@ -68,6 +69,7 @@ impl Texts {
     /// Reads all files, until two readings in a row find the same, so that files which are replaced meanwhile are all
     /// old or all new. After five readings the last one counts.
     pub fn read(&self) -> Found {
+        // A directory may be exchanged between two of its files. Then the next reading finds other texts.
         let mut found = self.read_once();
         for _ in 1..TURNS {
             let again = self.read_once();
@@ -159,5 +161,63 @@ fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         _ => format!("it cannot be read: {error}"),
+    }
+}
+
+#[cfg(feature = "watch")]
+/// What wants to know when files change: see [`Texts::watch`].
+pub trait Follower: Send + Sync + 'static {
+    /// Whether this is what was read last.
+    fn knows(&self, found: &Found) -> bool;
+
+    /// Called with what was found, once it has been found twice.
+    fn changed(&self, found: Found);
+
+    /// Called when a directory cannot be watched, for this reason. Another attempt follows each second.
+    fn unwatched(&self, reason: &str);
+}
+
+#[cfg(feature = "watch")]
+impl Texts {
+    /// Tells `follower` when the files change, as [`Live::watch`](crate::Live::watch) does for one file, until the
+    /// returned value is dropped. Changes that happen close together are told once, and so is the exchange of a whole
+    /// directory, such as that of a mounted `ConfigMap` of Kubernetes.
+    ///
+    /// # Errors
+    ///
+    /// If the system cannot watch a directory.
+    pub fn watch(&self, follower: Arc<impl Follower>) -> Result<Watching, WatchError> {
+        Watching::begin(Following { texts: self.clone(), follower })
+    }
+}
+
+#[cfg(feature = "watch")]
+struct Following<F> {
+    texts: Texts,
+    follower: Arc<F>,
+}
+
+#[cfg(feature = "watch")]
+impl<F: Follower> Follow for Following<F> {
+    type Found = Found;
+
+    fn paths(&self) -> Vec<PathBuf> {
+        let mut paths: BTreeSet<_> = self.texts.paths.iter().cloned().collect();
+        // A link in a directory changes when the file at its end does.
+        let files = self.texts.paths.iter().filter_map(|path| self.texts.files(path).ok());
+        paths.extend(files.flatten().filter(|file| file.is_symlink()));
+        paths.into_iter().collect()
+    }
+
+    fn look(&self, snapshot: &mut Option<Snapshot<Found>>) {
+        let found = self.texts.read();
+        let is_known = self.follower.knows(&found);
+        if let Some(found) = Snapshot::settled(snapshot, found, is_known) {
+            self.follower.changed(found);
+        }
+    }
+
+    fn unwatched(&self, reason: String) {
+        self.follower.unwatched(&reason);
     }
 }

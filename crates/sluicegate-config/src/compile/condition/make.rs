@@ -4,8 +4,7 @@ use sluicegate_core::condition::{AnyOf, Equals, Present};
 use sluicegate_core::key::{Cookie, Host, Method, Path as PathKey, Query};
 use sluicegate_core::{Claim, Header, Route};
 
-use super::hours::hours;
-use super::{Condition, Test, Value};
+use super::{Condition, Test, Value, hours};
 use crate::absent::GeoKey;
 use crate::compile::Context;
 use crate::compile::context::Name;
@@ -15,30 +14,30 @@ use crate::source::DocumentPath;
 impl Condition {
     /// Errors are reported and left out; then the document is not compiled.
     pub(in crate::compile) fn new(
-        said: &document::Condition,
+        spec: &document::Condition,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Self {
         let maker = Maker { path, context };
         let mut tests = Vec::new();
-        maker.add_target(said, &mut tests);
-        maker.add_named(said, &mut tests);
-        maker.add_address(said, &mut tests);
-        tests.extend(said.wildcards.iter().cloned().map(Test::Wildcard));
-        if let Some(said) = &said.hours {
-            tests.extend(hours(said, &path.name("hours"), context).map(Test::Hours));
+        maker.add_target(spec, &mut tests);
+        maker.add_named(spec, &mut tests);
+        maker.add_address(spec, &mut tests);
+        tests.extend(spec.wildcards.iter().cloned().map(Test::Wildcard));
+        if let Some(spec) = &spec.hours {
+            tests.extend(hours(spec, &path.name("hours"), context).map(Test::Hours));
         }
-        if let Some(inner) = &said.not {
+        if let Some(inner) = &spec.not {
             context.not_always(&path.name("not"));
             tests.push(Test::Not(Self::new(inner, &path.name("not"), context)));
         }
         context.not_empty(&path.name("any"));
-        if !said.any.is_empty() {
+        if !spec.any.is_empty() {
             let path = path.name("any");
-            let inner = said.any.iter().enumerate();
-            let any = inner.map(|(i, said)| {
+            let inner = spec.any.iter().enumerate();
+            let any = inner.map(|(i, spec)| {
                 context.not_always(&path.index(i));
-                Self::new(said, &path.index(i), context)
+                Self::new(spec, &path.index(i), context)
             });
             let any = any.collect();
             tests.push(Test::Any(AnyOf(any)));
@@ -53,61 +52,61 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn add_target(&self, said: &document::Condition, tests: &mut Vec<Test>) {
-        if let Some(methods) = self.each("method", said.method.as_ref(), method) {
+    fn add_target(&self, spec: &document::Condition, tests: &mut Vec<Test>) {
+        if let Some(methods) = self.each("method", spec.method.as_ref(), method) {
             tests.extend(Method.try_is_any(methods).ok().map(Test::Method));
         }
-        if let Some(any) = self.each("path", said.path.as_ref(), |text| PathKey.try_matches(text)) {
+        if let Some(any) = self.each("path", spec.path.as_ref(), |text| PathKey.try_matches(text)) {
             tests.push(Test::Path(AnyOf(any)));
         }
-        if let Some(any) = self.each("route", said.route.as_ref(), route) {
+        if let Some(any) = self.each("route", spec.route.as_ref(), route) {
             tests.push(Test::Route(AnyOf(any.into_iter().map(|text| Route.is(text)).collect())));
         }
-        if let Some(any) = self.each("host", said.host.as_ref(), |text| Host.try_matches(text)) {
+        if let Some(any) = self.each("host", spec.host.as_ref(), |text| Host.try_matches(text)) {
             tests.push(Test::Host(AnyOf(any)));
         }
     }
 
-    fn add_named(&self, said: &document::Condition, tests: &mut Vec<Test>) {
-        self.add_values("header", &said.header, |name, expected| {
+    fn add_named(&self, spec: &document::Condition, tests: &mut Vec<Test>) {
+        self.add_values("header", &spec.header, |name, expected| {
             let value = value(Header(name), expected, Header::is_present, Header::equals);
             tests.push(Test::Header(value));
         });
-        self.add_values("query", &said.query, |name, expected| {
+        self.add_values("query", &spec.query, |name, expected| {
             let value = value(Query(name), expected, Query::is_present, Query::equals);
             tests.push(Test::Query(value));
         });
-        self.add_values("cookie", &said.cookie, |name, expected| {
+        self.add_values("cookie", &spec.cookie, |name, expected| {
             let value = value(Cookie(name), expected, Cookie::is_present, Cookie::equals);
             tests.push(Test::Cookie(value));
         });
-        self.add_values("claim", &said.claim, |name, expected| {
+        self.add_values("claim", &spec.claim, |name, expected| {
             let value = value(Claim(name), expected, Claim::is_present, Claim::equals);
             tests.push(Test::Claim(value));
         });
     }
 
-    fn add_address(&self, said: &document::Condition, tests: &mut Vec<Test>) {
+    fn add_address(&self, spec: &document::Condition, tests: &mut Vec<Test>) {
         let Self { path, context } = self;
         let network = |text: &str| context.ip.clone().within([text]).map(|_| text.to_owned());
-        if let Some(networks) = self.each("network", said.network.as_ref(), network) {
+        if let Some(networks) = self.each("network", spec.network.as_ref(), network) {
             let within = context.check(&path.name("network"), context.ip.clone().within(networks));
             tests.extend(within.map(Test::Network));
         }
-        if said.country.is_some() {
+        if spec.country.is_some() {
             let key = context.country(&path.name("country"));
-            tests.extend(self.geo("country", said.country.as_ref(), key));
+            tests.extend(self.geo("country", spec.country.as_ref(), key));
         }
-        if said.region.is_some() {
+        if spec.region.is_some() {
             let key = context.region(&path.name("region"));
-            tests.extend(self.geo("region", said.region.as_ref(), key));
+            tests.extend(self.geo("region", spec.region.as_ref(), key));
         }
     }
 
-    fn geo(&self, name: &str, said: Option<&Texts>, key: Option<GeoKey>) -> Option<Test> {
+    fn geo(&self, name: &str, spec: Option<&Texts>, key: Option<GeoKey>) -> Option<Test> {
         let key = key?;
         let code = |text: &str| key.clone().is_in([text]).map(|_| text.to_owned());
-        let codes = self.each(name, said, code)?;
+        let codes = self.each(name, spec, code)?;
         key.is_in(codes).map(Test::Geo).ok()
     }
 
@@ -115,14 +114,14 @@ impl Maker<'_> {
     fn each<T, E: ToString>(
         &self,
         name: &str,
-        said: Option<&Texts>,
+        spec: Option<&Texts>,
         make: impl Fn(&str) -> Result<T, E>,
     ) -> Option<Vec<T>> {
-        let (said, path) = (said?, self.path.name(name));
-        if let Texts::One(text) = said {
+        let (spec, path) = (spec?, self.path.name(name));
+        if let Texts::One(text) = spec {
             return self.context.check(&path, make(text)).map(|made| vec![made]);
         }
-        let texts = said.as_slice();
+        let texts = spec.as_slice();
         if texts.is_empty() {
             self.context.report(&path, "the list is empty, expected at least one");
         }
@@ -134,11 +133,12 @@ impl Maker<'_> {
     fn add_values(
         &self,
         kind: &str,
-        said: &BTreeMap<String, Expected>,
+        spec: &BTreeMap<String, Expected>,
         mut add: impl FnMut(Name, &Expected),
     ) {
         let list = self.path.name(kind);
-        for (name, expected) in said {
+        self.context.not_without_names(kind, &list);
+        for (name, expected) in spec {
             let path = list.name(name);
             let sound = match kind {
                 "header" => self.context.header_name(name, &path),

@@ -1,21 +1,19 @@
 //! Conditions of documents.
 
-mod hours;
-mod make;
-mod targets;
-mod wildcard;
-
+use sluicegate_core::adapter::{Index, Target};
 use sluicegate_core::condition::{
     AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, MethodIs, PathMatches, Present,
     RouteIs, Values, Within,
 };
-use sluicegate_core::key::{Cookie, Missing, Query, View};
+use sluicegate_core::key::{Cookie, Host, Missing, Query, View};
 use sluicegate_core::{Claim, Header};
 
-pub(super) use self::targets::add_to;
-use super::context::Name;
-use crate::absent::{GeoIn, Hours};
-use crate::document::Wildcard;
+use super::context::{Context, Name};
+use crate::absent::{self, GeoIn, Hours};
+use crate::document::{self, Key, Weekday, Wildcard};
+use crate::source::DocumentPath;
+
+mod make;
 
 /// Tests that must all hold, the cheapest first.
 #[derive(Debug, Clone)]
@@ -115,6 +113,7 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Hours(test) => test.holds(view),
             Self::Geo(test) => test.holds(view),
             Self::Wildcard(test) => test.holds(view),
+            // A path that matches in one of its readings only may be an exception, or not: it counts as none.
             Self::Not(condition) => Ok(!condition.surely_holds(view)?),
             Self::Any(test) => test.holds(view),
         }
@@ -158,6 +157,137 @@ impl<V: View, S: Values<V>> CoreCondition<V> for Value<S> {
         match self {
             Self::Present(present) | Self::Absent(present) => present.chosen_by(),
             Self::Equal(equal) => equal.chosen_by(),
+        }
+    }
+}
+
+const TWO: &str = "expected two times, a start and an end, such as [\"22:00\", \"06:00\"]";
+
+/// Hours by the environment's clock, in their own time zone or that of the document.
+fn hours(spec: &document::Hours, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Hours> {
+    #[cfg(not(feature = "hours"))]
+    context.report(path, absent::needs("hours"));
+    let mut hours = match &spec.zone {
+        Some(zone) => context.check(&path.name("zone"), Hours::in_zone(zone)),
+        None => context.hours(),
+    };
+    if let Some(between) = &spec.between {
+        let path = path.name("between");
+        let [from, to] = between.as_slice() else {
+            context.report(&path, TWO);
+            return None;
+        };
+        hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));
+    }
+    if spec.between.is_some() {
+        context.not_empty(&path.name("on"));
+    }
+    if spec.between.is_none() && spec.on.is_empty() {
+        context.report(path, "the hours are empty: expected `between`, `on` or both");
+    }
+    let mut hours = hours?;
+    if !spec.on.is_empty() {
+        hours = hours.on(spec.on.iter().copied().map(day));
+    }
+    Some(match context.environment.own_clock() {
+        Some(clock) => hours.clock(clock.clone()),
+        None => hours,
+    })
+}
+
+fn day(day: Weekday) -> absent::Weekday {
+    match day {
+        Weekday::Mon => absent::Weekday::Monday,
+        Weekday::Tue => absent::Weekday::Tuesday,
+        Weekday::Wed => absent::Weekday::Wednesday,
+        Weekday::Thu => absent::Weekday::Thursday,
+        Weekday::Fri => absent::Weekday::Friday,
+        Weekday::Sat => absent::Weekday::Saturday,
+        Weekday::Sun => absent::Weekday::Sunday,
+    }
+}
+
+impl<V: View> CoreCondition<V> for Wildcard {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        match &self.key {
+            Key::Header(name) => self.values(view, &Header(name)),
+            Key::Cookie(name) => self.values(view, &Cookie(name)),
+            Key::Query(name) => self.values(view, &Query(name)),
+            Key::Claim(name) => self.values(view, &Claim(name)),
+            Key::Method => Ok(self.fits(view.method().as_bytes())),
+            Key::Path => Ok(self.fits(view.path().as_bytes())),
+            Key::Route => Ok(view.route().is_some_and(|route| self.fits(route.as_bytes()))),
+            Key::Host => self.values(view, &Host),
+            // The reader of a format compares these by other conditions.
+            Key::Ip
+            | Key::Global
+            | Key::Country
+            | Key::Region
+            | Key::Const(_)
+            | Key::First(_)
+            | Key::Optional(_)
+            | Key::All(_) => Ok(false),
+        }
+    }
+}
+
+impl Wildcard {
+    fn values<V: View>(&self, view: &V, values: &impl Values<V>) -> Result<bool, Missing> {
+        let is_any = values.any(view, |value| self.fits(value))?;
+        Ok(is_any && !(self.every && values.any(view, |value| !self.fits(value))?))
+    }
+
+    /// An empty text counts as missing, as for keys.
+    fn fits(&self, text: &[u8]) -> bool {
+        !text.is_empty() && self.patterns.iter().any(|pattern| Self::matches(pattern, text))
+    }
+}
+
+/// The most combinations of a host and a path by which one condition is found. With more, its paths are enough.
+const MOST_COMBINATIONS: usize = 64;
+
+/// Adds a condition to `index`. Without one, all requests are meant.
+pub(super) fn add_to(index: &mut Index, condition: Option<&Condition>) {
+    match condition {
+        Some(condition) => index.add(&condition.targets()),
+        None => index.add(&[Target::default()]),
+    }
+}
+
+impl Condition {
+    /// The hosts and paths for which it can hold.
+    fn targets(&self) -> Vec<Target<'_>> {
+        let hosts = self.0.iter().find_map(|test| match test {
+            Test::Host(AnyOf(hosts)) => Some(hosts.as_slice()),
+            _ => None,
+        });
+        let paths = self.0.iter().find_map(|test| match test {
+            Test::Path(AnyOf(paths)) => Some(paths.as_slice()),
+            _ => None,
+        });
+        let at_host = |host| Target { host: Some(host), path: None };
+        let at_path = |path| Target { host: None, path: Some(path) };
+        match (hosts, paths) {
+            (Some(hosts), Some(paths)) if hosts.len() * paths.len() <= MOST_COMBINATIONS => {
+                let at_both = |host| {
+                    paths.iter().map(move |path| Target { path: Some(path), ..at_host(host) })
+                };
+                hosts.iter().flat_map(at_both).collect()
+            }
+            (_, Some(paths)) => paths.iter().map(at_path).collect(),
+            (Some(hosts), None) => hosts.iter().map(at_host).collect(),
+            (None, None) => match self.only_any() {
+                Some(any) => any.iter().flat_map(Self::targets).collect(),
+                None => vec![Target::default()],
+            },
+        }
+    }
+
+    /// The conditions of which one has to hold, if nothing that comes before them can fail.
+    fn only_any(&self) -> Option<&[Self]> {
+        match self.0.as_slice() {
+            [Test::Any(AnyOf(any))] | [Test::Method(_), Test::Any(AnyOf(any))] => Some(any),
+            _ => None,
         }
     }
 }

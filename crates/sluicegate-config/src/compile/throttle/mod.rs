@@ -1,17 +1,16 @@
 //! The throttle of a document.
 
-mod reads;
 mod requests;
 mod settings;
 
 use sluicegate_throttle::ConfigError;
 use sluicegate_throttle::layer::ThrottleBuilder;
 
-pub use self::reads::FileRequests;
+pub use self::requests::FileRequests;
 pub(crate) use self::requests::Requests;
 use self::settings::Settings;
 use crate::compile::context::Context;
-use crate::compile::reject::redirection;
+use crate::compile::rule::redirection;
 use crate::document;
 use crate::source::DocumentPath;
 
@@ -19,22 +18,22 @@ use crate::source::DocumentPath;
 #[derive(Debug, Clone)]
 pub(crate) struct Throttling {
     /// The part of the document that it was compiled from, to find changes.
-    pub(crate) said: document::Throttle,
+    pub(crate) spec: document::Throttle,
     settings: Settings,
     pub(crate) requests: Requests,
 }
 
 impl Throttling {
     pub(in crate::compile) fn new(
-        said: &document::Throttle,
+        spec: &document::Throttle,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        let settings = Settings::new(said, path, context);
-        let requests = Requests::new(said, settings.as_ref().map(Settings::classes), path, context);
-        let is_sound = check_shed(said.when_shed.as_ref(), &path.name("when_shed"), context);
+        let settings = Settings::new(spec, path, context);
+        let requests = Requests::new(spec, settings.as_ref().map(Settings::classes), path, context);
+        let is_sound = check_shed(spec.when_shed.as_ref(), &path.name("when_shed"), context);
         is_sound.then_some(())?;
-        Some(Self { said: said.clone(), settings: settings?, requests: requests? })
+        Some(Self { spec: spec.clone(), settings: settings?, requests: requests? })
     }
 
     /// The settings, for a throttle to be made, or for one that runs.
@@ -44,16 +43,16 @@ impl Throttling {
 
     /// The names of the partitions, in the order of the requests' conditions.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = &str> {
-        self.said.partitions.iter().map(|partition| partition.name.as_str())
+        self.spec.partitions.iter().map(|partition| partition.name.as_str())
     }
 }
 
 fn check_shed(
-    said: Option<&document::WhenShed>,
+    spec: Option<&document::WhenShed>,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> bool {
-    match said {
+    match spec {
         Some(document::WhenShed::Redirect(redirect)) => {
             redirection(redirect, path, context).is_some()
         }

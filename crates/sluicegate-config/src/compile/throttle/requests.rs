@@ -1,6 +1,14 @@
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_throttle::layer::{ClassHeader, DeadlineHeader, GrpcTimeout};
+use arc_swap::ArcSwap;
+use sluicegate_core::condition::Condition as CoreCondition;
+use sluicegate_core::key::{Key as CoreKey, KeyBuf, Missing, View};
+use sluicegate_throttle::layer::{
+    ClassHeader, Criticality, Deadline as CoreDeadline, DeadlineHeader, GrpcTimeout, Partition,
+    PartitionBy, Unreadable,
+};
 use sluicegate_throttle::{Class, Classes};
 
 use crate::compile::condition::Condition;
@@ -11,24 +19,24 @@ use crate::source::DocumentPath;
 use crate::words::one_of;
 
 /// The class of requests whose header names no class. No throttle has a class of this rank.
-pub(super) const NOT_STATED: Class = Class::at(u8::MAX);
+const NOT_STATED: Class = Class::at(u8::MAX);
 
 /// What a throttle reads from requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
-    pub(super) class_header: Option<ClassHeader>,
-    pub(super) classes: Vec<(Condition, Class)>,
-    pub(super) default_class: Class,
-    pub(super) predict_by: Key,
-    pub(super) fair_by: Key,
-    pub(super) deadline: Deadline,
-    pub(super) exempt: Option<Condition>,
+    class_header: Option<ClassHeader>,
+    classes: Vec<(Condition, Class)>,
+    default_class: Class,
+    predict_by: Key,
+    fair_by: Key,
+    deadline: Deadline,
+    exempt: Option<Condition>,
     /// The condition of each partition.
-    pub(super) partitions: Vec<Condition>,
+    partitions: Vec<Condition>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Deadline {
+enum Deadline {
     Never,
     Always(Duration),
     Header(DeadlineHeader),
@@ -37,32 +45,34 @@ pub(super) enum Deadline {
 
 impl Requests {
     pub(super) fn new(
-        said: &document::Throttle,
+        spec: &document::Throttle,
         classes: Option<&Classes>,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
         let reader = Reader { path, context, classes };
-        let class_header = reader.class_header(said.class_header.as_ref());
-        let cases = reader.classes(&said.class);
-        let default_class = match &said.default_class {
+        let class_header = reader.class_header(spec.class_header.as_ref());
+        let cases = reader.classes(&spec.class);
+        let default_class = match &spec.default_class {
             Some(name) => reader.class(name, &path.name("default_class")),
             None => Some(NOT_STATED),
         };
         let by = |key: &document::Key, setting| Key::new(key, &path.name(setting), context);
         let method_and_route = || Key::All([Key::Method, Key::Route].into());
-        let predict_by = said.predict_by.as_ref();
+        let predict_by = spec.predict_by.as_ref();
         let predict_by =
             predict_by.map_or_else(|| Some(method_and_route()), |key| by(key, "predict_by"));
-        let fair_by = said.fair_by.as_ref().map_or(Some(Key::Global), |key| by(key, "fair_by"));
-        let deadline = reader.deadline(said.deadline.as_ref());
-        let exempt = said.exempt.as_ref();
-        let exempt = exempt.map(|when| Condition::new(when, &path.name("exempt"), context));
+        let fair_by = spec.fair_by.as_ref().map_or(Some(Key::Global), |key| by(key, "fair_by"));
+        let deadline = reader.deadline(spec.deadline.as_ref());
+        let exempt_path = path.name("exempt");
+        context.not_always(&exempt_path);
+        let exempt = spec.exempt.as_ref();
+        let exempt = exempt.map(|when| Condition::new(when, &exempt_path, context));
         let list = path.name("partitions");
-        let partition = |(i, said): (usize, &document::Partition)| {
-            Condition::new(&said.when, &list.index(i).name("when"), context)
+        let partition = |(i, spec): (usize, &document::Partition)| {
+            Condition::new(&spec.when, &list.index(i).name("when"), context)
         };
-        let partitions = said.partitions.iter().enumerate().map(partition).collect();
+        let partitions = spec.partitions.iter().enumerate().map(partition).collect();
         Some(Self {
             class_header: class_header?,
             classes: cases?,
@@ -100,47 +110,49 @@ impl Reader<'_> {
         class
     }
 
-    fn class_header(&self, said: Option<&document::ClassHeader>) -> Option<Option<ClassHeader>> {
-        let Some(said) = said else { return Some(None) };
+    fn class_header(&self, spec: Option<&document::ClassHeader>) -> Option<Option<ClassHeader>> {
+        let Some(spec) = spec else { return Some(None) };
         let path = self.path.name("class_header");
-        let name = self.context.header_name(&said.header, &path.name("header"));
+        let name = self.context.header_name(&spec.header, &path.name("header"));
         let trusted = path.name("trusted");
-        if said.trusted.is_empty() {
+        if spec.trusted.is_empty() {
             let message = "nobody is believed, expected addresses or networks of peers";
             self.context.report(&trusted, message);
         }
         let header = |name: &str| ClassHeader::new(name, NOT_STATED);
-        for (i, peer) in said.trusted.iter().enumerate() {
+        for (i, peer) in spec.trusted.iter().enumerate() {
             self.context.check(&trusted.index(i), header("x").from_peers([peer]));
         }
-        let header = header(&name?).from_peers(&said.trusted);
+        let header = header(&name?).from_peers(&spec.trusted);
         header.ok().map(Some)
     }
 
-    fn classes(&self, said: &[document::ClassCase]) -> Option<Vec<(Condition, Class)>> {
+    fn classes(&self, spec: &[document::ClassCase]) -> Option<Vec<(Condition, Class)>> {
         let list = self.path.name("class");
-        let case = |(i, said): (usize, &document::ClassCase)| {
+        let case = |(i, spec): (usize, &document::ClassCase)| {
             let path = list.index(i);
-            let when = Condition::new(&said.when, &path.name("when"), self.context);
-            Some((when, self.class(&said.name, &path.name("name"))?))
+            // For all other requests there is `default_class`. A partition has nothing like it, so there `{}` is allowed.
+            self.context.not_always(&path.name("when"));
+            let when = Condition::new(&spec.when, &path.name("when"), self.context);
+            Some((when, self.class(&spec.name, &path.name("name"))?))
         };
-        said.iter().enumerate().map(case).collect::<Vec<_>>().into_iter().collect()
+        spec.iter().enumerate().map(case).collect::<Vec<_>>().into_iter().collect()
     }
 
-    fn deadline(&self, said: Option<&document::Deadline>) -> Option<Deadline> {
+    fn deadline(&self, spec: Option<&document::Deadline>) -> Option<Deadline> {
         let path = self.path.name("deadline");
-        let said = match said {
+        let spec = match spec {
             None => return Some(Deadline::Never),
             Some(document::Deadline::Time(text)) => {
                 return self.context.time(text, &path).map(Deadline::Always);
             }
             Some(document::Deadline::Table(table)) => table,
         };
-        let otherwise = match &said.otherwise {
+        let otherwise = match &spec.otherwise {
             Some(text) => Some(self.context.time(text, &path.name("otherwise"))?),
             None => None,
         };
-        match (&said.header, said.grpc) {
+        match (&spec.header, spec.grpc) {
             (Some(name), false) => {
                 let name = self.context.header_name(name, &path.name("header"))?;
                 let header = DeadlineHeader::new(&*name);
@@ -158,5 +170,102 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+}
+
+/// What a throttle reads from requests, as the file in force says it: its class, its keys, its deadline, its partition,
+/// and whether it is exempt.
+#[derive(Clone)]
+pub struct FileRequests {
+    in_force: Arc<ArcSwap<Requests>>,
+    role: Role,
+    partitions: Arc<[Partition]>,
+}
+
+/// Which of two keys it is.
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    Predict,
+    Fair,
+}
+
+impl FileRequests {
+    pub(crate) fn new(in_force: &Arc<ArcSwap<Requests>>, partitions: Arc<[Partition]>) -> Self {
+        Self { in_force: Arc::clone(in_force), role: Role::Predict, partitions }
+    }
+
+    /// The same, as the key of flows.
+    pub(crate) fn fair(&self) -> Self {
+        Self { role: Role::Fair, ..self.clone() }
+    }
+}
+
+impl<V: View> Criticality<V> for FileRequests {
+    fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>> {
+        let requests = self.in_force.load();
+        let stated = requests.class_header.as_ref().map(|header| header.class(view, classes));
+        let mut is_read = !matches!(stated, Some(Err(_)));
+        if let Some(Ok(class)) = stated.filter(|class| *class != Ok(NOT_STATED)) {
+            return Ok(class);
+        }
+        let mut class = requests.default_class;
+        for (when, then) in &requests.classes {
+            match when.surely_holds(view) {
+                Ok(true) => {
+                    class = *then;
+                    break;
+                }
+                Ok(false) => {}
+                Err(_) => is_read = false,
+            }
+        }
+        if is_read { Ok(class) } else { Err(Unreadable(class)) }
+    }
+}
+
+impl<V: View> CoreKey<V> for FileRequests {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let requests = self.in_force.load();
+        match self.role {
+            Role::Predict => requests.predict_by.write(view, key),
+            Role::Fair => requests.fair_by.write(view, key),
+        }
+    }
+}
+
+impl<V: View> CoreDeadline<V> for FileRequests {
+    fn timeout(&self, view: &V) -> Result<Option<Duration>, Unreadable<Option<Duration>>> {
+        match &self.in_force.load().deadline {
+            Deadline::Never => Ok(None),
+            Deadline::Always(time) => Ok(Some(*time)),
+            Deadline::Header(header) => header.timeout(view),
+            Deadline::Grpc(grpc) => grpc.timeout(view),
+        }
+    }
+}
+
+/// Whether it is exempt.
+impl<V: View> CoreCondition<V> for FileRequests {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        self.in_force.load().exempt.as_ref().map_or(Ok(false), |exempt| exempt.holds(view))
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.in_force.load().exempt.as_ref().map_or(Ok(false), |exempt| exempt.surely_holds(view))
+    }
+}
+
+impl<V: View> PartitionBy<V> for FileRequests {
+    fn partition(&self, view: &V) -> Option<Partition> {
+        let requests = self.in_force.load();
+        let mut conditions = requests.partitions.iter();
+        let at = conditions.position(|when| when.surely_holds(view).unwrap_or(false))?;
+        self.partitions.get(at).copied()
+    }
+}
+
+impl fmt::Debug for FileRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FileRequests").field(&self.in_force.load()).finish()
     }
 }

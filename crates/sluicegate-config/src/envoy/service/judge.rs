@@ -6,10 +6,9 @@ use sluicegate_core::Decision;
 use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::limit::LimitStatus;
 
-use super::answer::{Answer, CurrentLimit, Status};
 use super::plan::{Place, Plan, Slot};
 use super::request::Hits;
-use super::rule::Rule;
+use super::rule::{Rule, Unit};
 
 /// The answer to a request, and what the store has to be told.
 #[derive(Debug)]
@@ -27,13 +26,14 @@ impl Plan<'_> {
     /// the Unix epoch. `given` is the status of each credit after it was given back, which comes before the decision;
     /// `None` where the store failed.
     pub fn judge(&self, decision: Decision, given: &[Option<LimitStatus>], now: u64) -> Judgement {
-        let told: Vec<_> = decision.statuses().collect();
-        let given = self.after(given, &told);
-        let status = |slot: &Slot<'_>| slot.status(&told, &given, now);
+        let statuses: Vec<_> = decision.statuses().collect();
+        let given = self.after(given, &statuses);
+        let status = |slot: &Slot<'_>| slot.status(&statuses, &given, now);
         let mut statuses: Vec<_> = self.slots.iter().map(status).collect();
         let quotas: Vec<_> = self.quotas().collect();
         let spent: Vec<_> =
             quotas.iter().copied().filter(|at| statuses[*at].would_be_over).collect();
+        // A quota alone refuses nothing: a request may go on while one of its quotas has something left.
         let quotas_are_spent = !quotas.is_empty() && spent.len() == quotas.len();
         for (slot, status) in self.slots.iter().zip(&mut statuses) {
             let refuses = |rule: &Rule| !rule.shadow && (!rule.quota || quotas_are_spent);
@@ -51,14 +51,14 @@ impl Plan<'_> {
     fn after<'s>(
         &self,
         given: &'s [Option<LimitStatus>],
-        told: &[&'s LimitStatus],
+        statuses: &[&'s LimitStatus],
     ) -> Vec<Option<&'s LimitStatus>> {
         let credits = self.credits.iter().zip(given);
         let after = credits.map(|((credit, _), given)| {
             let is_same =
                 |debit: &Debit| debit.limit.id() == credit.limit.id() && debit.key == credit.key;
             let spent = self.charge.debits().position(is_same);
-            spent.and_then(|at| told.get(at).copied()).or(given.as_ref())
+            spent.and_then(|at| statuses.get(at).copied()).or(given.as_ref())
         });
         after.collect()
     }
@@ -104,7 +104,12 @@ impl Slot<'_> {
     }
 
     /// The status of the descriptor by itself.
-    fn status(&self, told: &[&LimitStatus], given: &[Option<&LimitStatus>], now: u64) -> Status {
+    fn status(
+        &self,
+        statuses: &[&LimitStatus],
+        given: &[Option<&LimitStatus>],
+        now: u64,
+    ) -> Status {
         let limit = self.rule.as_ref().and_then(|rule| current(rule));
         match self.place {
             Place::Free => Status::default(),
@@ -116,7 +121,7 @@ impl Slot<'_> {
                 ..Status::default()
             },
             Place::Debit(at) => {
-                let Some(status) = told.get(at) else { return Status::default() };
+                let Some(status) = statuses.get(at) else { return Status::default() };
                 let is_spent = self.hits == Hits::Look && status.remaining == 0;
                 Status {
                     would_be_over: status.refused || status.shadowed || is_spent,
@@ -153,4 +158,51 @@ fn current(rule: &Rule) -> Option<CurrentLimit> {
     let rate = rule.rate?;
     let name = rule.name.clone().unwrap_or_default();
     Some(CurrentLimit { count: rate.count, unit: rate.unit, name })
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Whether the request exceeds a limit.
+    pub is_over: bool,
+    /// The status of each descriptor, in order.
+    pub statuses: Vec<Status>,
+    /// Which descriptors meet a quota that is spent. `None` if none meets a quota.
+    pub spent_quotas: Option<Vec<usize>>,
+    /// The decision, from which header fields are made.
+    pub decision: Decision,
+}
+
+impl Answer {
+    /// The status of the limit with the least left, of one that refuses if there is one.
+    pub fn tightest(&self) -> Option<&Status> {
+        let limited = self.statuses.iter().filter(|status| status.limit.is_some());
+        limited.min_by_key(|status| (!status.is_over, status.remaining))
+    }
+}
+
+/// The status of one descriptor. The default is that of a descriptor without a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Whether it refuses the request.
+    pub is_over: bool,
+    /// Whether the limit would refuse the request, though it is a shadow, a quota, or in a service that only watches.
+    pub would_be_over: bool,
+    /// The limit. `None` if the descriptor meets none.
+    pub limit: Option<CurrentLimit>,
+    /// What is left in this window; `u32::MAX` where the file says `unlimited`, and 0 without a limit.
+    pub remaining: u32,
+    /// How long until the window ends.
+    pub until_reset: Option<Duration>,
+}
+
+/// The limit that a descriptor meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentLimit {
+    /// How much it allows.
+    pub count: u32,
+    /// In which unit.
+    pub unit: Unit,
+    /// Its name in the file, or nothing.
+    pub name: Box<str>,
 }

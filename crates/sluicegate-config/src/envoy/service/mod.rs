@@ -41,22 +41,17 @@
 //! - A descriptor that only looks, with 0 hits, is refused if nothing is left. In the service it is refused if more
 //!   than the limit is spent, which happens here only by a late report.
 
-mod answer;
-mod domains;
+mod domain;
 mod judge;
-mod lookup;
 mod plan;
 mod request;
 mod rule;
-mod unit;
 
-pub use self::answer::{Answer, CurrentLimit, Status};
-pub use self::domains::{Domain, Domains};
-pub use self::judge::Judgement;
+pub use self::domain::{Domain, Domains};
+pub use self::judge::{Answer, CurrentLimit, Judgement, Status};
 pub use self::plan::{Plan, Question, Settings};
 pub use self::request::{BadRequest, Descriptor, Hits, MOST_DESCRIPTORS, MOST_ENTRIES, Request};
-pub use self::rule::{Rate, Rule};
-pub use self::unit::Unit;
+pub use self::rule::{Rate, Rule, Unit};
 
 /// Looked up by texts of requests.
 type Map<K, V> = std::collections::HashMap<Box<K>, V>;

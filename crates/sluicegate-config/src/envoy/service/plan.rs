@@ -8,8 +8,7 @@ use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::LimitError;
 
-use super::domains::Domains;
-use super::lookup::Found;
+use super::domain::{Domain, Domains, Found};
 use super::request::{BadRequest, Descriptor, Hits, Request};
 use super::rule::{Rate, Rule};
 
@@ -87,7 +86,7 @@ impl<'d> Plan<'d> {
         settings: Settings,
     ) -> Result<Self, BadRequest> {
         request.check()?;
-        let top = domains.named(request.domain).map(super::domains::Domain::top);
+        let top = domains.named(request.domain).map(Domain::top);
         let mut found = Vec::with_capacity(request.descriptors.len());
         for descriptor in &request.descriptors {
             found.push(match (top, descriptor.limit) {
@@ -99,6 +98,7 @@ impl<'d> Plan<'d> {
                 (Some(top), _) => top.find(&descriptor.entries),
             });
         }
+        // All rules are found first: a descriptor may replace the limit of one that comes before it.
         let replaced: HashSet<Box<str>> =
             found.iter().flatten().flat_map(|found| found.rule.replaces.iter().cloned()).collect();
         let mut plan =
@@ -213,7 +213,7 @@ fn key(domain: &str, rate: Rate, entries: &[(&[u8], &[u8])], shared: &[(usize, &
         let pattern = shared.iter().find(|(entry, _)| *entry == at).map(|(_, pattern)| *pattern);
         written.push(key);
         written.push(pattern.map_or(value, str::as_bytes));
-        // A pattern is not a value that looks the same.
+        // A pattern is not a value that looks the same, and a client may send `*`.
         if pattern.is_some() {
             written.push(b"*");
         }

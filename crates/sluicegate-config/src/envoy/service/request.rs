@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::unit::Unit;
+use super::rule::Unit;
 
 /// The most descriptors of one request. Envoy's configuration has a handful.
 pub const MOST_DESCRIPTORS: usize = 64;

@@ -61,9 +61,9 @@ fn a_file_that_says_the_same_as_before_is_no_event() {
     let (send, events) = channel();
     live.on_event(move |event| send.send(event.to_string()).expect("the test is there"));
     let look = || {
-        let mut glimpse = None;
-        live.shared.reload_if_changed(&mut glimpse);
-        live.shared.reload_if_changed(&mut glimpse);
+        let mut snapshot = None;
+        live.look(&mut snapshot);
+        live.look(&mut snapshot);
     };
     let told = || events.try_iter().count();
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::{Place, admits, everybody, in_force, policies};
-use crate::live::{Event, Follow, Glimpse, Live, Watching};
+use crate::live::{Event, Follow, Live, Snapshot, Watching};
 
 /// Longer than any machine is busy; nothing waits that long unless the test fails.
 const AT_MOST: Duration = Duration::from_secs(30);
@@ -230,8 +230,8 @@ fn a_text_is_put_in_force_once_it_is_found_twice() {
     let place = Place::with(&everybody(10));
     let live = place.open();
     let (whole, half) = two_rules();
-    let mut glimpse = None;
-    let mut look = || live.shared.reload_if_changed(&mut glimpse);
+    let mut snapshot = None;
+    let mut look = || live.look(&mut snapshot);
     place.write(&whole[..half]);
     look();
     assert!(admits(&live, 10));
@@ -298,7 +298,7 @@ struct Exchanged {
 }
 
 impl Follow for Exchanged {
-    type Seen = ();
+    type Found = ();
 
     fn paths(&self) -> Vec<PathBuf> {
         let is_first = !self.begun.swap(true, Ordering::Relaxed);
@@ -309,7 +309,7 @@ impl Follow for Exchanged {
         vec![self.there.join(name)]
     }
 
-    fn look(&self, _: &mut Option<Glimpse<()>>) {
+    fn look(&self, _: &mut Option<Snapshot<()>>) {
         self.told.send(None).expect("the test is there");
     }
 

@@ -1,0 +1,289 @@
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use sluicegate_core::Limit;
+use sluicegate_core::rule::KnownLimits;
+
+use super::Map;
+use super::rule::{Rate, Rule};
+use crate::document::{self, Condition, Document, Key, Wildcard};
+use crate::envoy::read;
+use crate::envoy::tree::{self, Descriptor, Value};
+use crate::envoy::ways::{Step, digested, name};
+use crate::source::{Diagnostic, PolicyError, SourceLocation};
+
+/// One domain of Envoy's rate limit service: a file, in a form that finds the rule of a descriptor quickly.
+pub struct Domain {
+    name: Box<str>,
+    top: Level,
+    rules: usize,
+    is_meant: bool,
+}
+
+impl Domain {
+    /// Reads a file of the service. Returns warnings about settings without an effect.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the file.
+    pub fn read(text: &str) -> Result<(Self, Vec<Diagnostic>), PolicyError> {
+        let (domain, warnings) = read(text, |domain, _| domain)?;
+        let top = Level::of(&domain);
+        let mut rules = 0;
+        top.each_rule(&mut |_| rules += 1);
+        let is_meant = domain.descriptors_at.is_some();
+        Ok((Self { name: domain.name.into(), top, rules, is_meant }, warnings))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many rules it has.
+    pub fn len(&self) -> usize {
+        self.rules
+    }
+
+    /// Whether it has no rule.
+    pub fn is_empty(&self) -> bool {
+        self.rules == 0
+    }
+
+    /// Whether the file says what is limited: it has a rule, or `descriptors: []`. A file that was cut off may have
+    /// neither.
+    pub fn is_meant(&self) -> bool {
+        self.is_meant
+    }
+
+    /// The rule that a descriptor with these keys and values meets.
+    pub fn rule<T: AsRef<[u8]>>(&self, entries: &[(T, T)]) -> Option<&Rule> {
+        self.top.rule(entries)
+    }
+
+    /// Calls `each` with every rule, in no particular order.
+    pub fn each_rule(&self, each: &mut dyn FnMut(&Rule)) {
+        self.top.each_rule(each);
+    }
+
+    /// Its limits as a document, so that [`Live`](crate::Live) checks them and tells what a reload changes.
+    /// It does not decide about HTTP requests.
+    pub fn document(&self) -> Document {
+        let mut document = Document::default();
+        if self.is_meant {
+            document.source.mark("rules", SourceLocation { line: 1, column: 1 });
+        }
+        self.top.each_rule(&mut |rule| {
+            if let Some(rate) = rule.rate {
+                document.rules.push(as_rule(rate, rule.shadow || rule.quota));
+            }
+        });
+        document.rules.sort_by(|one, other| one.name.cmp(&other.name));
+        document
+    }
+
+    pub(super) fn top(&self) -> &Level {
+        &self.top
+    }
+}
+
+/// The method of the rules in a domain's document. No request has it.
+const NO_METHOD: &str = "DESCRIPTOR";
+
+fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
+    let named = rate.limit();
+    // The name of a limit is that of its only rule.
+    let name = named.name().to_string();
+    let limit = Limit::fixed_window(named.count(), rate.unit.period());
+    let limit = if shadow { limit.shadow() } else { limit };
+    let mut rule = document::Rule::new(&name, Key::Const(name.clone())).limit(limit);
+    if rate.count == 0 {
+        rule = rule.cost(2);
+    }
+    // A file may have more limits than one request may meet.
+    let mut never = Condition::default();
+    never.method = Some(NO_METHOD.into());
+    rule.when = Some(never);
+    rule
+}
+
+impl KnownLimits for Domain {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.top.each_rule(&mut |rule| {
+            if let Some(rate) = rule.rate {
+                each(&rate.limit());
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain").field("name", &self.name).field("rules", &self.rules).finish()
+    }
+}
+
+/// The domains that a service answers for.
+#[derive(Debug, Clone, Default)]
+pub struct Domains(Map<str, Arc<Domain>>);
+
+impl Domains {
+    /// No domain.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a domain. Returns the one that had this name before, if there was one.
+    pub fn add(&mut self, domain: Arc<Domain>) -> Option<Arc<Domain>> {
+        self.0.insert(domain.name().into(), domain)
+    }
+
+    /// The domain with this name.
+    pub fn named(&self, name: &str) -> Option<&Domain> {
+        self.0.get(name).map(Arc::as_ref)
+    }
+
+    /// The domains, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Domain> {
+        self.0.values().map(Arc::as_ref)
+    }
+}
+
+/// One level of a domain: what each key leads to.
+#[derive(Debug, Default)]
+pub(super) struct Level(Map<[u8], Values>);
+
+/// The entries for the values of one key.
+#[derive(Debug, Default)]
+struct Values {
+    exact: Map<[u8], Entry>,
+    /// In the order of the file.
+    like: Vec<(Box<str>, Entry)>,
+    any: Option<Entry>,
+}
+
+/// One entry of a file.
+#[derive(Debug)]
+pub(super) struct Entry {
+    rule: Option<Rule>,
+    /// The pattern whose matches share one budget.
+    shared: Option<Box<str>>,
+    below: Level,
+}
+
+/// The rule of a descriptor, and the values that share budgets: for each entry, the pattern instead of the value.
+#[derive(Debug, Clone)]
+pub(super) struct Found<'d> {
+    pub(super) rule: Cow<'d, Rule>,
+    /// The index of an entry, and the pattern that stands for its value.
+    pub(super) shared: Vec<(usize, &'d str)>,
+}
+
+impl Level {
+    /// The top level of a domain that was read without errors.
+    fn of(domain: &tree::Domain) -> Self {
+        let mut names = BTreeSet::new();
+        Self::new(&domain.descriptors, &mut Vec::new(), &mut names)
+    }
+
+    fn new<'d>(
+        descriptors: &'d [Descriptor],
+        steps: &mut Vec<Step<'d>>,
+        names: &mut BTreeSet<String>,
+    ) -> Self {
+        let mut level: Map<[u8], Values> = Map::default();
+        for descriptor in descriptors {
+            steps.push(Step { entry: descriptor, but: [].into() });
+            let rule = rule(descriptor, steps, names);
+            let below = Self::new(&descriptor.descriptors, steps, names);
+            steps.pop();
+            let pattern = descriptor.value.text().filter(|_| descriptor.shared);
+            let entry = Entry { rule, shared: pattern.map(Into::into), below };
+            let values = level.entry(descriptor.key.as_bytes().into()).or_default();
+            match &descriptor.value {
+                Value::Any => values.any = Some(entry),
+                Value::Exactly(value) => {
+                    values.exact.insert(value.as_bytes().into(), entry);
+                }
+                Value::Like(pattern) => values.like.push((pattern.as_str().into(), entry)),
+            }
+        }
+        Self(level)
+    }
+
+    /// The rule that a descriptor with these entries meets, as the service looks it up: an exact value first, then
+    /// patterns in the order of the file, then the key alone; without going back. A rule counts only for a descriptor
+    /// with as many entries as lead to it.
+    pub(super) fn rule<T: AsRef<[u8]>>(&self, entries: &[(T, T)]) -> Option<&Rule> {
+        self.walk(entries, |_, _| {})
+    }
+
+    /// Like [`rule`](Self::rule), with the values that share budgets.
+    pub(super) fn find<'d>(&'d self, entries: &[(&[u8], &[u8])]) -> Option<Found<'d>> {
+        let mut shared = Vec::new();
+        let rule = self.walk(entries, |at, pattern| shared.push((at, pattern)))?;
+        Some(Found { rule: Cow::Borrowed(rule), shared })
+    }
+
+    /// Calls `shared` with each entry whose value shares its budget with all that match its pattern.
+    fn walk<'d, T: AsRef<[u8]>>(
+        &'d self,
+        entries: &[(T, T)],
+        mut shared: impl FnMut(usize, &'d str),
+    ) -> Option<&'d Rule> {
+        let mut level = self;
+        for (at, (key, value)) in entries.iter().enumerate() {
+            let entry = level.0.get(key.as_ref())?.find(value.as_ref())?;
+            if let Some(pattern) = &entry.shared {
+                shared(at, pattern);
+            }
+            if at + 1 == entries.len() {
+                return entry.rule.as_ref();
+            }
+            level = &entry.below;
+        }
+        None
+    }
+
+    /// Calls `each` with every rule.
+    pub(super) fn each_rule(&self, each: &mut dyn FnMut(&Rule)) {
+        for values in self.0.values() {
+            let like = values.like.iter().map(|(_, entry)| entry);
+            for entry in values.exact.values().chain(like).chain(&values.any) {
+                entry.rule.iter().for_each(&mut *each);
+                entry.below.each_rule(each);
+            }
+        }
+    }
+}
+
+impl Values {
+    fn find(&self, value: &[u8]) -> Option<&Entry> {
+        let like = || self.like.iter().find(|(pattern, _)| Wildcard::matches(pattern, value));
+        self.exact.get(value).or_else(|| like().map(|(_, entry)| entry)).or(self.any.as_ref())
+    }
+}
+
+fn rule(descriptor: &Descriptor, steps: &[Step<'_>], names: &mut BTreeSet<String>) -> Option<Rule> {
+    let spec = descriptor.limit.as_ref()?;
+    let rate = match spec.rate {
+        tree::Rate::Unlimited => None,
+        tree::Rate::Per(count, unit) => {
+            let usual = name(steps);
+            let name = if names.contains(&usual) { digested(steps) } else { usual };
+            // Every count below 2^32 in one of the units is a limit, and every name is one.
+            let rate = Rate::new(count, unit, &name).ok()?;
+            names.insert(name);
+            Some(rate)
+        }
+    };
+    Some(Rule {
+        rate,
+        name: spec.name.as_deref().map(Into::into),
+        replaces: spec.replaces.iter().map(|name| name.as_str().into()).collect(),
+        shadow: descriptor.shadow,
+        quota: descriptor.quota.is_some(),
+    })
+}
