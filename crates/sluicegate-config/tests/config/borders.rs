@@ -15,8 +15,8 @@ fn policies(text: &str) -> Result<Policies, String> {
 
 /// A rule with these settings.
 fn rule(rest: &str) -> String {
-    let key = if rest.contains("key =") { "" } else { "key = 'ip'\n" };
-    let limits = if rest.contains("limits =") { "" } else { "limits = ['60/minute']\n" };
+    let key = if rest.starts_with("key =") { "" } else { "key = 'ip'\n" };
+    let limits = if rest.starts_with("limits =") { "" } else { "limits = ['60/minute']\n" };
     format!("[[rules]]\nname = 'a'\n{key}{limits}{rest}\n")
 }
 
