@@ -2,9 +2,9 @@
 
 use sluicegate_server::{Fields, Policies};
 
-use crate::client::{get, get_as, get_disguised, send};
-use crate::program::Program;
-use crate::scene::Scene;
+use crate::proxies::client::{get, get_as, get_disguised, send};
+use crate::proxies::program::Program;
+use crate::proxies::scene::Scene;
 
 pub(crate) const RATE_LIMIT: &str = "envoy-rate-limit.yaml";
 pub(crate) const OVER_GRPC: &str = "envoy-ext-authz.yaml";

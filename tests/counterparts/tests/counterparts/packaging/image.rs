@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 use sluicegate_counterparts::{find, root};
 
-use crate::program::{assert_serves, read, words};
+use crate::packaging::program::{assert_serves, read, words};
 
 const FILE: &str = "packaging/docker/Dockerfile";
 

@@ -11,7 +11,7 @@ use sluicegate_lease::{Mastership, Role};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout};
 
-use crate::server::Server;
+use crate::etcd::server::Server;
 
 /// The default length of a lease.
 /// Long enough for a busy machine, on which a master must not lose it.

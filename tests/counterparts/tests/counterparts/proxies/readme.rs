@@ -2,9 +2,9 @@
 
 use sluicegate_counterparts::root;
 
-use crate::client::get;
-use crate::envoy;
-use crate::scene::Scene;
+use crate::proxies::client::get;
+use crate::proxies::envoy;
+use crate::proxies::scene::Scene;
 
 /// The block of the README after these words.
 fn block(words: &str) -> String {

@@ -1,7 +1,7 @@
 //! The dashboard of a server, as a browser shows it.
 
 mod devtools;
-#[path = "../../../../crates/sluicegate-server/tests/server/serving/http.rs"]
+#[path = "../../../../../crates/sluicegate-server/tests/server/serving/http.rs"]
 mod http;
 
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use sluicegate_server::admin::metrics::Metrics;
 use sluicegate_server::status::{Capacity, Client, Resource};
 use sluicegate_server::{Policies, Server, Service};
 
-use crate::devtools::Page;
-use crate::http::{post, send};
+use crate::dashboard::devtools::Page;
+use crate::dashboard::http::{post, send};
 
 /// What runs a script if it is shown as markup.
 const HOSTILE: &str = "<img src=x onerror=document.title='owned'>";

@@ -21,7 +21,7 @@ async fn calls(limit: Limit, cost: u64) -> (Vec<Value>, u64) {
     let server = Server::builder().layer(layer.clone()).add_service(health);
     tokio::spawn(server.serve_with_incoming(incoming));
 
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/call.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counterparts/grpc/call.py");
     let mut command = Command::new(sluicegate_counterparts::find("python-with-grpc"));
     command.args([script, &address]).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();

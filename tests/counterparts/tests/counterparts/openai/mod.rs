@@ -82,7 +82,7 @@ async fn the_client_reads_the_fields_waits_as_told_and_streams() {
     let app = app(Arc::clone(&attempts));
     tokio::spawn(async move { axum::serve(listener, app).await });
 
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openai/ask.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/counterparts/openai/ask.py");
     let mut command = Command::new(sluicegate_counterparts::find("python-with-openai"));
     command.args([script, &url]).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{assert_serves, python, words};
+use crate::packaging::program::{assert_serves, python, words};
 
 const CHART: &str = "packaging/helm/sluicegate";
 

@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::program::Program;
-use crate::scene::Scene;
+use crate::proxies::program::Program;
+use crate::proxies::scene::Scene;
 
 /// What comes to an Envoy, and what passes.
 #[derive(Default)]

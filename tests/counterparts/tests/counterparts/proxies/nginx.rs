@@ -1,8 +1,8 @@
 //! nginx and its `auth_request`.
 
-use crate::client::{get, get_as, get_disguised, send};
-use crate::program::Program;
-use crate::scene::Scene;
+use crate::proxies::client::{get, get_as, get_disguised, send};
+use crate::proxies::program::Program;
+use crate::proxies::scene::Scene;
 
 async fn start(scene: &Scene) -> Program {
     start_with(scene, str::to_owned).await

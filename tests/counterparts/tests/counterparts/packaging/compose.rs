@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sluicegate_counterparts::root;
 
-use crate::program::{assert_serves, python, words};
+use crate::packaging::program::{assert_serves, python, words};
 
 const FILE: &str = "packaging/docker/compose.yaml";
 
@@ -20,7 +20,7 @@ fn the_compose_file_is_one_by_the_specification() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("compose.yaml");
-    let text = crate::program::read(FILE);
+    let text = crate::packaging::program::read(FILE);
     for (right, wrong) in [("read_only:", "readonly:"), ("unless-stopped", "perhaps")] {
         std::fs::write(&file, text.replace(right, wrong)).expect("a file");
         let read = python("compose.py", &[file.to_str().expect("a path")], "");

@@ -1,8 +1,8 @@
 //! Caddy and its `forward_auth`.
 
-use crate::client::{get, get_as, get_disguised, send};
-use crate::program::{Program, free_address};
-use crate::scene::Scene;
+use crate::proxies::client::{get, get_as, get_disguised, send};
+use crate::proxies::program::{Program, free_address};
+use crate::proxies::scene::Scene;
 
 async fn start(scene: &Scene) -> Program {
     start_with(scene, "Caddyfile").await

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use sluicegate_counterparts::{find, root, sluicegate};
 
-use crate::program::{assert_serves_as, read, served};
+use crate::packaging::program::{assert_serves_as, read, served};
 
 const FILE: &str = "packaging/systemd/sluicegate.service";
 

@@ -14,8 +14,8 @@ use sluicegate_redis::Redis;
 use sluicegate_server::{Policies, Server, Service, ServiceBuilder};
 use tokio::net::TcpListener;
 
-use crate::RULES;
-use crate::program::free_address;
+use crate::proxies::RULES;
+use crate::proxies::program::free_address;
 
 /// An application, and a server that decides by a clock that stands still.
 pub(crate) struct Scene {

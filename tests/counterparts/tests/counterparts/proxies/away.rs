@@ -9,10 +9,10 @@ use sluicegate_counterparts::sluicegate;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::client::get;
-use crate::program::Program;
-use crate::scene::Scene;
-use crate::{RULES, caddy, envoy, haproxy, nginx};
+use crate::proxies::client::get;
+use crate::proxies::program::Program;
+use crate::proxies::scene::Scene;
+use crate::proxies::{RULES, caddy, envoy, haproxy, nginx};
 
 /// The page says at most 1 second. A busy machine takes longer, and a proxy that waits for the server does for ever.
 const SOON: Duration = Duration::from_secs(4);

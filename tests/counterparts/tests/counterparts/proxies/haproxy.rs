@@ -1,8 +1,8 @@
 //! HAProxy, which asks by a script in Lua.
 
-use crate::client::{get, get_as, get_disguised};
-use crate::program::Program;
-use crate::scene::Scene;
+use crate::proxies::client::{get, get_as, get_disguised};
+use crate::proxies::program::Program;
+use crate::proxies::scene::Scene;
 
 async fn start(scene: &Scene) -> Program {
     // On a busy machine, decisions take longer.
