@@ -43,9 +43,10 @@ mod nothing {
     use sluicegate_core::condition::Condition;
     use sluicegate_core::key::{Key, KeyBuf, Missing, View};
 
-    /// Whatever a feature adds, without the feature: no value of it exists.
+    /// Whatever a feature adds, without the feature. Nobody makes one. It is no empty enum, because the compiler would
+    /// warn of all code that comes after it.
     #[derive(Debug, Clone)]
-    pub(crate) enum Nothing {}
+    pub(crate) struct Nothing(());
 
     #[derive(Debug, Clone, Copy)]
     pub(crate) enum Weekday {
@@ -72,11 +73,11 @@ mod nothing {
         }
 
         pub(crate) fn country(&self, _: Ip) -> Self {
-            match *self {}
+            self.clone()
         }
 
         pub(crate) fn region(&self, _: Ip) -> Self {
-            match *self {}
+            self.clone()
         }
 
         #[expect(clippy::wrong_self_convention, reason = "so it is with the feature")]
@@ -84,7 +85,7 @@ mod nothing {
             self,
             _: impl IntoIterator<Item = C>,
         ) -> Result<Self, String> {
-            match self {}
+            Ok(self)
         }
     }
 
@@ -95,7 +96,7 @@ mod nothing {
         }
 
         pub(crate) fn between(self, _: &str, _: &str) -> Result<Self, String> {
-            match self {}
+            Ok(self)
         }
 
         pub(crate) fn on(self, _: impl IntoIterator<Item = Weekday>) -> Self {
@@ -109,13 +110,13 @@ mod nothing {
 
     impl<V: View> Condition<V> for Nothing {
         fn holds(&self, _: &V) -> Result<bool, Missing> {
-            match *self {}
+            Ok(false)
         }
     }
 
     impl<V: View> Key<V> for Nothing {
         fn write(&self, _: &V, _: &mut KeyBuf) -> Result<(), Missing> {
-            match *self {}
+            Ok(())
         }
     }
 }
