@@ -9,7 +9,7 @@ use sluicegate_core::{Limit, Memory};
 
 use super::{Place, admits, everybody, in_force, policies};
 use crate::Environment;
-use crate::live::{Event, Live};
+use crate::live::{Event, Follow, Live};
 use sluicegate_tests::{Request, names};
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Place, admits, everybody, in_force};
 use crate::Environment;
 use crate::live::Live;
-use crate::read::Format;
+use crate::policy_file::Format;
 
 const TOML: &str = include_str!("../../../tests/documents/sample.toml");
 const JSON: &str = include_str!("../../../tests/documents/everything.json");
