@@ -55,7 +55,7 @@ fn as_shadow(limit: Limit) -> Limit {
 }
 
 /// Rules with another cost than theirs, if the client has one.
-pub(crate) struct Priced<'r> {
+pub(crate) struct PricedRules<'r> {
     pub(crate) rules: &'r Rules,
     pub(crate) price: Price,
 }
@@ -69,7 +69,7 @@ pub(crate) enum Price {
     Exactly(u64),
 }
 
-impl<V: View> Rule<V> for Priced<'_> {
+impl<V: View> Rule<V> for PricedRules<'_> {
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         if let Price::Times(1) = self.price {
             return self.rules.charge(view, charge);
@@ -87,7 +87,7 @@ impl<V: View> Rule<V> for Priced<'_> {
     }
 }
 
-impl KnownLimits for Priced<'_> {
+impl KnownLimits for PricedRules<'_> {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         self.rules.each_limit(each);
     }

@@ -21,7 +21,7 @@ use crate::health::Health;
 use crate::policies::{Policies, PoliciesError};
 use crate::rls::Counters;
 use crate::rules::{Enforcer, Rules};
-use crate::status::{Board, Capacity, Source, leased};
+use crate::status::{Capacity, Dashboard, Source, leased};
 
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
 const DEADLINE: Duration = Duration::from_millis(15);
@@ -42,7 +42,7 @@ struct Inner {
     capacity: Option<Shared>,
     health: Arc<Health>,
     rls: Counters,
-    board: Board,
+    dashboard: Dashboard,
 }
 
 impl Service {
@@ -129,13 +129,13 @@ impl Service {
     }
 
     /// What the dashboard shows.
-    pub(crate) fn board(&self) -> &Board {
-        &self.0.board
+    pub(crate) fn dashboard(&self) -> &Dashboard {
+        &self.0.dashboard
     }
 
     /// Shows leased capacity on the dashboard. `source` is called for each status.
     pub fn show_capacity(&self, source: impl Fn() -> Capacity + Send + Sync + 'static) {
-        self.0.board.show_capacity(source);
+        self.0.dashboard.show_capacity(source);
     }
 
     /// What operators and load balancers are told.
@@ -255,7 +255,7 @@ impl ServiceBuilder {
                 (BoxStore::new(memory.clone()), Source::Memory(memory))
             }
         };
-        let board = Board::new(source);
+        let dashboard = Dashboard::new(source);
         self.policies.kept_by(&store)?;
         let mut unkept = Vec::new();
         self.policies.each_limit(&mut |limit| {
@@ -273,14 +273,14 @@ impl ServiceBuilder {
         enforcer.on_store_error = self.on_store_error;
         enforcer.deadline = Some(self.deadline);
         enforcer.observer.watch = self.watch;
-        let authorizer = rules
-            .as_ref()
-            .map(|rules| Authorizer::new(rules.clone(), self.proxies, board.latency(), &enforcer));
+        let authorizer = rules.as_ref().map(|rules| {
+            Authorizer::new(rules.clone(), self.proxies, dashboard.latency(), &enforcer)
+        });
         let health = Arc::new(Health::new(enforcer.clock.clone()));
         let capacity = self.policies.capacities();
         let capacity = capacity.map(|live| Shared::new(live.clone(), self.first));
         if let Some(shared) = capacity.clone() {
-            board.show_capacity(move || leased(&shared));
+            dashboard.show_capacity(move || leased(&shared));
         }
         Ok(Service(Arc::new(Inner {
             policies: self.policies,
@@ -293,7 +293,7 @@ impl ServiceBuilder {
             capacity,
             health,
             rls: Counters::new(),
-            board,
+            dashboard,
         })))
     }
 }

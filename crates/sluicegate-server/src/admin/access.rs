@@ -65,7 +65,7 @@ pub fn guarded(routes: Router, token: Option<Token>) -> Router {
 /// Says that a request was let in by its cookie.
 const SESSION: HeaderName = HeaderName::from_static("sluicegate-session");
 
-type Held = Option<(Token, Option<Session>, Arc<Refusals>)>;
+type Guard = Option<(Token, Option<Session>, Arc<Refusals>)>;
 
 /// How often a refusal is logged.
 const LOGGED: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl Refusals {
     }
 }
 
-async fn check(State(held): State<Held>, request: Request<Body>, next: Next) -> Response {
+async fn check(State(held): State<Guard>, request: Request<Body>, next: Next) -> Response {
     if !is_own(&request) {
         return (StatusCode::FORBIDDEN, OTHER_SITE).into_response();
     }

@@ -41,7 +41,7 @@ async fn status(State(service): State<Service>) -> Response {
     // Files are read.
     let read = move || {
         let watch = service.observer().watch.as_ref();
-        let status = service.board().status(service.policies(), watch);
+        let status = service.dashboard().status(service.policies(), watch);
         Status {
             stopping: service.is_stopping(),
             failed_calls: service.health().failed_calls(),

@@ -15,7 +15,7 @@ use tower_layer::Layer as _;
 use tower_service::Service as _;
 
 use crate::rules::{Enforcer, Rules};
-use crate::status::{Ended, Latency};
+use crate::status::{Latency, RequestOutcome};
 
 /// The field of an answer that says that the request goes ahead although it exceeds a limit, and that the application
 /// should serve less. Proxies can be told to pass it on.
@@ -30,7 +30,7 @@ pub(super) const NOT_NAMED: &str =
 /// authorizer.
 #[derive(Clone)]
 pub struct Authorizer {
-    limited: RateLimitFor<Allow, Rules, BoxStore, Asked, Option<Dialect>>,
+    limited: RateLimitFor<Allow, Rules, BoxStore, ProxiedRequest, Option<Dialect>>,
     proxies: Proxies,
     latency: Latency,
 }
@@ -45,7 +45,7 @@ impl Authorizer {
     ) -> Self {
         let rejection = rules.live().rejection();
         let dialect = rules.live().dialect();
-        let layer = RateLimitLayerFor::<_, _, _, Asked>::new(rules)
+        let layer = RateLimitLayerFor::<_, _, _, ProxiedRequest>::new(rules)
             .store(service.store.clone())
             .respond(dialect.clone())
             .rejection(rejection)
@@ -67,9 +67,9 @@ impl Authorizer {
         let begun = self.latency.begin();
         let answered = limited.call(request).await;
         let ended = match &answered {
-            Ok(response) if response.status().is_success() => Ended::Served,
-            Ok(response) if response.status().is_server_error() => Ended::Failed,
-            _ => Ended::Refused,
+            Ok(response) if response.status().is_success() => RequestOutcome::Served,
+            Ok(response) if response.status().is_server_error() => RequestOutcome::Failed,
+            _ => RequestOutcome::Refused,
         };
         self.latency.end(begun, ended);
         match answered {
@@ -123,9 +123,9 @@ impl tower_service::Service<Request<()>> for Allow {
 
 /// What rules see of a request that is asked about.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked;
+pub(super) struct ProxiedRequest;
 
-impl Framework for Asked {
+impl Framework for ProxiedRequest {
     type Respond = Option<Dialect>;
 
     fn peer(extensions: &Extensions) -> Option<IpAddr> {
@@ -142,7 +142,7 @@ impl Framework for Asked {
         "a proxy that asks does not tell the routes of the application: use `path` instead";
 }
 
-impl<B> FrameworkBody<B> for Asked
+impl<B> FrameworkBody<B> for ProxiedRequest
 where
     B: axum::body::HttpBody<Data = Bytes> + Send + 'static,
 {

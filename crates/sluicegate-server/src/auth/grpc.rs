@@ -4,11 +4,11 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use tonic::Status;
 
-use super::asked::BadRequest;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
+use super::form::BadRequest;
 use super::message;
 use super::wire::CheckRequest;
-use crate::grpc::{LARGEST, Received, Unary, framed};
+use crate::grpc::{LARGEST, ReceivedMessage, Unary, framed};
 
 /// The largest body of a refusal, in bytes. Refusals are short.
 const LARGEST_BODY: usize = 256 * 1024;
@@ -19,10 +19,10 @@ pub(super) struct Authz(pub(super) Authorizer);
 
 impl Authz {
     /// What the client gets, unless it may go ahead.
-    async fn decide(&self, received: Received) -> Result<Response, Status> {
+    async fn decide(&self, received: ReceivedMessage) -> Result<Response, Status> {
         let message = match received {
-            Received::Message(message) => message,
-            Received::TooLong => {
+            ReceivedMessage::Message(message) => message,
+            ReceivedMessage::TooLong => {
                 let what = format!("the request is too large: expected at most {LARGEST} bytes\n");
                 return Ok((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what).into_response());
             }
@@ -42,7 +42,7 @@ impl Unary for Authz {
     const SERVICE: &'static str = super::NAME;
     const PATH: &'static str = "/envoy.service.auth.v3.Authorization/Check";
 
-    async fn answer(self, head: Parts, received: Received) -> Result<Bytes, Status> {
+    async fn answer(self, head: Parts, received: ReceivedMessage) -> Result<Bytes, Status> {
         if !peer(&head.extensions).is_some_and(|peer| self.0.believes(peer)) {
             return Err(Status::permission_denied(NOT_NAMED));
         }

@@ -12,8 +12,8 @@ use envoy_types::pb::envoy::service::auth::v3::{
 use envoy_types::pb::envoy::r#type::v3::HttpStatus;
 use envoy_types::pb::google::rpc;
 
-use super::asked::{self, BadRequest, parse_method, parse_target};
 use super::authorizer::DEGRADED;
+use super::form::{self, BadRequest, parse_method, parse_target};
 use super::wire::{Attributes, CheckRequest, HttpRequest};
 use crate::request::trimmed;
 
@@ -25,7 +25,7 @@ pub(super) fn request(message: &CheckRequest) -> Result<Request<()>, BadRequest>
     let headers = headers(http)?;
     let method = parse_method(&http.method)?;
     let target = parse_target(&http.path)?;
-    asked::request(method, target, headers, attributes.and_then(address))
+    form::request(method, target, headers, attributes.and_then(address))
 }
 
 /// The header fields: `header_map` if Envoy is told to send it, which keeps lines apart, otherwise `headers`.

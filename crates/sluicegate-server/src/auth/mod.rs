@@ -11,8 +11,8 @@
 //! A proxy asks once, before the response is known. So a rule that counts responses by their status counts nothing, and a
 //! limit of requests in flight lets each one go at once.
 
-mod asked;
 mod authorizer;
+mod form;
 mod grpc;
 mod message;
 mod routes;
@@ -20,8 +20,8 @@ mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::asked::{BadRequest, Form};
 pub use self::authorizer::{Authorizer, DEGRADED};
+pub use self::form::{BadRequest, Form};
 use self::grpc::Authz;
 pub(crate) use self::routes::Forward;
 pub use self::routes::{STATUS, routes};

@@ -9,8 +9,8 @@ use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
-use super::asked::Form;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
+use super::form::Form;
 use crate::api::plain::in_time;
 use crate::health::Why;
 use crate::service::Service;

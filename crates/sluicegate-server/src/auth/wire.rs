@@ -18,7 +18,7 @@ pub(super) struct Attributes {
     #[prost(message, optional, tag = "1")]
     pub(super) source: Option<Peer>,
     #[prost(message, optional, tag = "4")]
-    pub(super) request: Option<Asked>,
+    pub(super) request: Option<RequestContext>,
 }
 
 /// `envoy.service.auth.v3.AttributeContext.Peer`
@@ -44,7 +44,7 @@ pub(super) struct SocketAddress {
 
 /// `envoy.service.auth.v3.AttributeContext.Request`
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Asked {
+pub(super) struct RequestContext {
     #[prost(message, optional, tag = "2")]
     pub(super) http: Option<HttpRequest>,
 }

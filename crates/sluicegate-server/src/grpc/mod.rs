@@ -37,7 +37,7 @@ pub(crate) trait Unary: Clone + Send + Sync + 'static {
     fn answer(
         self,
         head: Parts,
-        received: Received,
+        received: ReceivedMessage,
     ) -> impl Future<Output = Result<Bytes, Status>> + Send;
 }
 
@@ -55,7 +55,7 @@ where
     B: HttpBody<Data = Bytes>,
 {
     let (head, body) = call.into_parts();
-    let answered = match Received::read(body).await {
+    let answered = match ReceivedMessage::read(body).await {
         Ok(received) => unary.answer(head, received).await,
         Err(status) => Err(status),
     };
@@ -145,7 +145,7 @@ pub(super) const PREFIX: usize = 5;
 
 /// What has come of a message.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum ReceivedMessage {
     /// All of it.
     Message(Message),
     /// It has more than [`LARGEST`] bytes, which are not read.
@@ -166,7 +166,7 @@ impl Message {
     }
 }
 
-impl Received {
+impl ReceivedMessage {
     /// Reads the only message of a body.
     ///
     /// # Errors

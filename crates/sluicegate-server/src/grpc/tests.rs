@@ -94,7 +94,7 @@ async fn a_body_that_is_not_one_whole_message_is_refused() {
 #[tokio::test]
 async fn calls_are_timed_for_the_dashboard() {
     let service = service();
-    let timed = || service.board().latency().counts().iter().sum::<u64>();
+    let timed = || service.dashboard().latency().counts().iter().sum::<u64>();
     for _ in 0..128 {
         answer(Rls::new(&service), call(&[&framed(&question())])).await;
     }

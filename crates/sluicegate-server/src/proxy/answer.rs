@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::proxy::record::Record;
 use crate::proxy::response_body::StackBody;
-use crate::proxy::stalls::{Stalls, Watched};
+use crate::proxy::stalls::{StallGuard, Stalls};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type Piece = Option<Result<Frame<Bytes>, BoxError>>;
@@ -22,12 +22,12 @@ pub(crate) struct AnswerBody {
 
 #[expect(clippy::large_enum_variant, reason = "the large one needs no allocation")]
 enum Kind {
-    Plain(Option<Held>),
-    Watched(Watched<Held>),
+    Plain(Option<ResponseInFlight>),
+    StallGuard(StallGuard<ResponseInFlight>),
 }
 
 /// What lives as long as the body.
-pub(crate) struct Held {
+pub(crate) struct ResponseInFlight {
     body: StackBody,
     record: Record,
     _in_flight: InFlight,
@@ -35,7 +35,7 @@ pub(crate) struct Held {
 
 impl AnswerBody {
     pub(crate) fn new(body: StackBody, record: Record, in_flight: InFlight) -> Self {
-        let held = Held::new(body, record, in_flight);
+        let held = ResponseInFlight::new(body, record, in_flight);
         Self { body: Kind::Plain(Some(held)), has_ended: false }
     }
 
@@ -44,22 +44,22 @@ impl AnswerBody {
         body: StackBody,
         record: Record,
         in_flight: InFlight,
-        stalls: &Arc<Stalls<Held>>,
+        stalls: &Arc<Stalls<ResponseInFlight>>,
     ) -> Self {
-        let held = Held::new(body, record, in_flight);
-        Self { body: Kind::Watched(stalls.watch(held)), has_ended: false }
+        let held = ResponseInFlight::new(body, record, in_flight);
+        Self { body: Kind::StallGuard(stalls.watch(held)), has_ended: false }
     }
 
     /// What `look` makes of the body; `None` if it has ended or was given up.
-    fn with<T>(&self, look: impl FnOnce(&Held) -> T) -> Option<T> {
+    fn with<T>(&self, look: impl FnOnce(&ResponseInFlight) -> T) -> Option<T> {
         match &self.body {
             Kind::Plain(held) => held.as_ref().map(look),
-            Kind::Watched(watched) => watched.with(|held| look(held)),
+            Kind::StallGuard(watched) => watched.with(|held| look(held)),
         }
     }
 }
 
-impl Held {
+impl ResponseInFlight {
     fn new(body: StackBody, mut record: Record, in_flight: InFlight) -> Self {
         if body.is_end_stream() {
             record.ended();
@@ -94,12 +94,12 @@ impl Body for AnswerBody {
         }
         let frame = match &mut self.body {
             Kind::Plain(held) => held.as_mut().map(|held| held.poll(cx)),
-            Kind::Watched(watched) => watched.with(|held| held.poll(cx)),
+            Kind::StallGuard(watched) => watched.with(|held| held.poll(cx)),
         };
         let frame = frame.unwrap_or_else(|| {
             Poll::Ready(Some(Err("the client did not read the response in time".into())))
         });
-        if let Kind::Watched(watched) = &self.body {
+        if let Kind::StallGuard(watched) = &self.body {
             watched.asked(frame.is_pending());
         }
         if matches!(frame, Poll::Ready(None | Some(Err(_)))) {

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::health::Health;
 use crate::proxy::connection::Port;
 use crate::proxy::connector::Connector;
-use crate::run::{Connections, Listener, Reload, Renewed};
+use crate::run::{Connections, Listener, LiveCertificate, Reload};
 
 /// How often measurements are moved into histograms.
 const TIDY: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub(crate) struct Parts {
     pub(crate) live: Live,
     pub(crate) proxied: Listener<Port>,
     pub(crate) admin: Option<Listener<Connections>>,
-    pub(crate) tls: Option<Renewed>,
+    pub(crate) tls: Option<LiveCertificate>,
     pub(crate) connector: Connector,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) health: Arc<Health>,

@@ -8,7 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::run::{Causes, Certificate, ServeConnection, Timed, Upload, causes, close, shake_hands};
+use crate::run::{
+    Causes, Certificate, ServeConnection, TimedStream, Upload, causes, close, shake_hands,
+};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, Version};
 use http_body_util::BodyExt;
@@ -23,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::proxy::answer::{AnswerBody, Held};
+use crate::proxy::answer::{AnswerBody, ResponseInFlight};
 use crate::proxy::check::{Terms, check};
 use crate::proxy::forward::From;
 use crate::proxy::forwarded::Client;
@@ -102,8 +104,12 @@ impl Port {
         let service =
             Entry { shared: Arc::clone(&self.0), peer, from, stalls: Arc::clone(&stalls) };
         let requests = activity.requests();
-        let stream =
-            Timed::new(stream, Arc::clone(requests), listen.head_timeout, listen.write_timeout);
+        let stream = TimedStream::new(
+            stream,
+            Arc::clone(requests),
+            listen.head_timeout,
+            listen.write_timeout,
+        );
         let stream = TokioIo::new(WithInterim::new(stream, interim));
         let connection = builder.serve_connection_with_upgrades(stream, service);
         // Boxed, so that a tunnel does not keep the place of all this.
@@ -197,7 +203,7 @@ struct Entry {
     shared: Arc<Shared>,
     peer: SocketAddr,
     from: From,
-    stalls: Arc<Stalls<Held>>,
+    stalls: Arc<Stalls<ResponseInFlight>>,
 }
 
 impl Entry {

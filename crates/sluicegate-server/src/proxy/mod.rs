@@ -84,7 +84,7 @@ use std::time::Duration;
 
 use crate::admin::{Token, metrics::Metrics};
 use crate::health::Health;
-use crate::run::{Connections, Listener, Renewed, check_admin};
+use crate::run::{Connections, Listener, LiveCertificate, check_admin};
 use crate::{ServerError, Tls};
 use sluicegate::Memory;
 use sluicegate::rule::KnownLimits;
@@ -213,8 +213,8 @@ impl Proxy {
                 None => tls,
             }
         });
-        let tls = tls.as_ref().map(Renewed::read).transpose()?;
-        let certificate = tls.as_ref().map(Renewed::in_force);
+        let tls = tls.as_ref().map(LiveCertificate::read).transpose()?;
+        let certificate = tls.as_ref().map(LiveCertificate::in_force);
         let connector = Connector::new(&upstream)?;
         let forward = Forward::new(connector.clone(), upstream.clone(), listen.clone())?;
         let stack = Stack::new(&self.live, self.store, &listen, forward);

@@ -45,7 +45,7 @@ impl<B> Stalls<B> {
     }
 
     /// Watches a body. It is dropped early if the client does not ask for its next piece in time.
-    pub(crate) fn watch(self: &Arc<Self>, body: B) -> Watched<B> {
+    pub(crate) fn watch(self: &Arc<Self>, body: B) -> StallGuard<B> {
         let slot = Arc::new(Slot {
             body: Mutex::new(Some(body)),
             waits: AtomicBool::new(false),
@@ -57,7 +57,7 @@ impl<B> Stalls<B> {
         bodies.watched.insert(id, Arc::clone(&slot));
         drop(bodies);
         self.begun.notify_one();
-        Watched { stalls: Arc::clone(self), id, slot }
+        StallGuard { stalls: Arc::clone(self), id, slot }
     }
 
     /// Drops every body of which no piece was asked for within `time`, or an eighth of it later.
@@ -103,13 +103,13 @@ impl<B> Slot<B> {
 
 /// A body that is watched: see [`Stalls::watch`].
 #[derive(Debug)]
-pub(crate) struct Watched<B> {
+pub(crate) struct StallGuard<B> {
     stalls: Arc<Stalls<B>>,
     id: u64,
     slot: Arc<Slot<B>>,
 }
 
-impl<B> Watched<B> {
+impl<B> StallGuard<B> {
     /// What `look` makes of the body; `None` if it was dropped because its client had stalled.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&mut B) -> T) -> Option<T> {
         let mut body = self.slot.body.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +123,7 @@ impl<B> Watched<B> {
     }
 }
 
-impl<B> Drop for Watched<B> {
+impl<B> Drop for StallGuard<B> {
     fn drop(&mut self) {
         let mut bodies = self.stalls.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         bodies.watched.remove(&self.id);
@@ -139,7 +139,7 @@ mod tests {
     const TIME: Duration = Duration::from_secs(30);
 
     /// How long `body` lives, at most an hour.
-    async fn life(stalls: &Stalls<u8>, body: &Watched<u8>) -> Duration {
+    async fn life(stalls: &Stalls<u8>, body: &StallGuard<u8>) -> Duration {
         let begun = Instant::now();
         let gone = async {
             while body.with(|_| ()).is_some() {

@@ -13,10 +13,10 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::desk::Desk;
 use super::message;
-use super::quotas::{Refused, StreamId};
-use super::wire::{Assigned, Reports};
+use super::quotas::{ReportError, StreamId};
+use super::streams::QuotaStreams;
+use super::wire::{AssignmentMessage, Reports};
 use crate::capacity::Shared;
 use crate::service::Service;
 
@@ -32,12 +32,12 @@ const LONGEST_NAME: usize = 128;
 
 /// The gRPC service.
 pub(super) fn server(service: &Service, shared: &Shared) -> Rlqs {
-    Rlqs(Desk::start(service, shared))
+    Rlqs(QuotaStreams::start(service, shared))
 }
 
 /// Answers streams of Envoys.
 #[derive(Clone)]
-pub(super) struct Rlqs(Arc<Desk>);
+pub(super) struct Rlqs(Arc<QuotaStreams>);
 
 impl NamedService for Rlqs {
     const NAME: &'static str = super::NAME;
@@ -61,7 +61,7 @@ where
             if call.uri().path() != PATH {
                 return Ok(Status::unimplemented("the service has no such method").into_http());
             }
-            let mut grpc = Grpc::new(ProstCodec::<Assigned, Reports>::default())
+            let mut grpc = Grpc::new(ProstCodec::<AssignmentMessage, Reports>::default())
                 .apply_max_message_size_config(Some(LARGEST), None);
             Ok(grpc.streaming(rlqs, call).await)
         })
@@ -69,7 +69,7 @@ where
 }
 
 impl StreamingService<Reports> for Rlqs {
-    type Response = Assigned;
+    type Response = AssignmentMessage;
     type ResponseStream = Assignments;
     type Future = Ready<Result<Response<Assignments>, Status>>;
 
@@ -84,7 +84,7 @@ impl Rlqs {
         let name = name.filter(|name| (1..=LONGEST_NAME).contains(&name.len()));
         let opened = self.0.open(name).ok_or_else(|| Status::unavailable("the server stops"))?;
         let (id, orders) = opened.map_err(|refused| status(&refused))?;
-        let open = Open { desk: Arc::clone(&self.0), id };
+        let open = Open { streams: Arc::clone(&self.0), id };
         let (ended, end) = oneshot::channel();
         tokio::spawn(listen(open, call.into_inner(), ended));
         Ok(Response::new(Assignments { orders, end: Some(end) }))
@@ -93,13 +93,13 @@ impl Rlqs {
 
 /// A stream that is open. Dropped, it is lost.
 struct Open {
-    desk: Arc<Desk>,
+    streams: Arc<QuotaStreams>,
     id: StreamId,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.desk.close(self.id);
+        self.streams.close(self.id);
     }
 }
 
@@ -117,7 +117,7 @@ async fn listen(open: Open, mut reports: Streaming<Reports>, mut ended: oneshot:
             Err(status) => Err(status),
         };
         if let Err(status) = read {
-            open.desk.failed(&status);
+            open.streams.failed(&status);
             let _ = ended.send(status);
             return;
         }
@@ -128,25 +128,27 @@ fn read(open: &Open, report: Reports) -> Result<(), Status> {
     let usages = report.usages.into_iter().map(message::usage);
     let usages = usages.collect::<Result<Vec<_>, _>>().map_err(Status::invalid_argument)?;
     let usages = usages.into_iter().flatten().collect();
-    open.desk.report(open.id, &report.domain, usages).map_err(|refused| status(&refused))
+    open.streams.report(open.id, &report.domain, usages).map_err(|refused| status(&refused))
 }
 
-fn status(refused: &Refused) -> Status {
+fn status(refused: &ReportError) -> Status {
     match refused {
-        Refused::ManyStreams => Status::resource_exhausted(refused.to_string()),
-        Refused::NoDomain | Refused::OtherDomain => Status::invalid_argument(refused.to_string()),
+        ReportError::ManyStreams => Status::resource_exhausted(refused.to_string()),
+        ReportError::NoDomain | ReportError::OtherDomain => {
+            Status::invalid_argument(refused.to_string())
+        }
     }
 }
 
 /// The assignments of a stream.
 pub(super) struct Assignments {
-    orders: mpsc::Receiver<Assigned>,
+    orders: mpsc::Receiver<AssignmentMessage>,
     /// Why it ends, if not because the server stops.
     end: Option<oneshot::Receiver<Status>>,
 }
 
 impl Stream for Assignments {
-    type Item = Result<Assigned, Status>;
+    type Item = Result<AssignmentMessage, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(Some(orders)) = self.orders.poll_recv(cx) {

@@ -11,8 +11,8 @@ use envoy_types::pb::google::protobuf::{Duration as ProtoDuration, UInt32Value};
 
 use super::quotas::Assignment;
 use super::quotas::Order;
-use super::unit::Used;
-use super::wire::{Action, Assigned, BucketId as ProtoId, Entry, Usage};
+use super::unit::BucketUsage;
+use super::wire::{Action, AssignmentMessage, BucketId as ProtoId, Entry, Usage};
 use crate::capacity::BucketId;
 use crate::text;
 
@@ -21,7 +21,7 @@ const MOST_KEYS: usize = 16;
 const LONGEST: usize = 2_048;
 
 /// What a report says about a bucket. `None` if its id is missing or too large.
-pub(super) fn usage(said: Usage) -> Result<Option<(BucketId, Used)>, &'static str> {
+pub(super) fn usage(said: Usage) -> Result<Option<(BucketId, BucketUsage)>, &'static str> {
     let elapsed = match said.time_elapsed {
         None => Duration::ZERO,
         Some(ProtoDuration { seconds, nanos }) => {
@@ -32,7 +32,7 @@ pub(super) fn usage(said: Usage) -> Result<Option<(BucketId, Used)>, &'static st
             Duration::new(seconds, nanos)
         }
     };
-    let used = Used { allowed: said.allowed, denied: said.denied, elapsed };
+    let used = BucketUsage { allowed: said.allowed, denied: said.denied, elapsed };
     let Some(ProtoId { bucket }) = said.bucket_id else { return Ok(None) };
     let bytes: usize = bucket.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
     if bucket.is_empty() || bucket.len() > MOST_KEYS || bytes > LONGEST {
@@ -46,8 +46,8 @@ fn boxed(bytes: &[u8]) -> Box<str> {
     text::of(bytes).into()
 }
 
-pub(super) fn response(orders: &[Order]) -> Assigned {
-    Assigned { actions: orders.iter().map(action).collect() }
+pub(super) fn response(orders: &[Order]) -> AssignmentMessage {
+    AssignmentMessage { actions: orders.iter().map(action).collect() }
 }
 
 fn action(order: &Order) -> Action {

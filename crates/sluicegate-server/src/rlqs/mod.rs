@@ -20,8 +20,8 @@
 //!
 //! [`Quotas`] decides all of that without a clock and a network.
 
-mod desk;
 mod grpc;
+mod streams;
 
 mod message;
 mod quotas;
@@ -30,9 +30,9 @@ mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::quotas::{MAX_BUCKETS, MAX_STREAMS, Order, Quotas, Refused, StreamId};
+pub use self::quotas::{MAX_BUCKETS, MAX_STREAMS, Order, Quotas, ReportError, StreamId};
 pub use self::unit::Assignment;
-pub use self::unit::Used;
+pub use self::unit::BucketUsage;
 
 use crate::capacity::Shared;
 use crate::service::Service;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sluicegate_lease::Pool;
 
 use super::unit::Assignment;
-use super::unit::{Terms, Unit, Used};
+use super::unit::{BucketUsage, Terms, Unit};
 use crate::capacity::{BucketId, Capacities};
 
 /// What Envoys are told about their buckets, by what they report.
@@ -53,7 +53,7 @@ pub struct StreamId(u64);
 
 /// Why a stream has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum ReportError {
     /// There are as many streams as there may be.
     ManyStreams,
     /// The first message names no domain.
@@ -110,9 +110,9 @@ impl Quotas {
     /// # Errors
     ///
     /// There are too many.
-    pub fn open(&mut self, name: Option<&str>) -> Result<StreamId, Refused> {
+    pub fn open(&mut self, name: Option<&str>) -> Result<StreamId, ReportError> {
         if self.streams.len() >= MAX_STREAMS {
-            return Err(Refused::ManyStreams);
+            return Err(ReportError::ManyStreams);
         }
         let name = name.map(Into::into);
         let (buckets, orders) = (BTreeMap::new(), Vec::new());
@@ -143,15 +143,15 @@ impl Quotas {
         now: u64,
         StreamId(id): StreamId,
         domain: &str,
-        usages: impl IntoIterator<Item = (BucketId, Used)>,
+        usages: impl IntoIterator<Item = (BucketId, BucketUsage)>,
         pool: &mut Pool,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, ReportError> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(0) };
         let domain = match &stream.domain {
-            None if domain.is_empty() => return Err(Refused::NoDomain),
+            None if domain.is_empty() => return Err(ReportError::NoDomain),
             None => &*stream.domain.insert(domain.into()),
             Some(known) if domain.is_empty() || domain == &**known => known,
-            Some(_) => return Err(Refused::OtherDomain),
+            Some(_) => return Err(ReportError::OtherDomain),
         }
         .clone();
         for number in stream.buckets.values() {
@@ -183,7 +183,7 @@ impl Quotas {
         id: u64,
         domain: &str,
         bucket: BucketId,
-        used: Used,
+        used: BucketUsage,
     ) -> Option<u64> {
         let stream = self.streams.get_mut(&id)?;
         if let Some((&number, unit)) = stream
@@ -309,7 +309,7 @@ impl Quotas {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ReportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ManyStreams => "the server has no room for another stream",
@@ -319,4 +319,4 @@ impl fmt::Display for Refused {
     }
 }
 
-impl Error for Refused {}
+impl Error for ReportError {}

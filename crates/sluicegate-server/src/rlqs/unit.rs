@@ -10,7 +10,7 @@ use crate::capacity::{BucketId, Source};
 
 /// How much a bucket was used since it was last reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct BucketUsage {
     /// Requests that passed.
     pub allowed: u64,
     /// Requests that did not.
@@ -95,7 +95,7 @@ impl Unit {
         now: u64,
         (stream, number): (u64, u64),
         (bucket, terms): (Arc<BucketId>, Terms),
-        used: Used,
+        used: BucketUsage,
         others: usize,
     ) -> Self {
         let count = used.allowed.saturating_add(used.denied);
@@ -128,7 +128,7 @@ impl Unit {
     }
 
     /// The bucket is reported again.
-    pub(super) fn count(&mut self, now: u64, used: Used) {
+    pub(super) fn count(&mut self, now: u64, used: BucketUsage) {
         let count = used.allowed.saturating_add(used.denied);
         self.reported = now;
         if count > 0 {

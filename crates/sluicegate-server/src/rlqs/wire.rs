@@ -51,7 +51,7 @@ pub(super) struct Entry {
 
 /// `envoy.service.rate_limit_quota.v3.RateLimitQuotaResponse`
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Assigned {
+pub(super) struct AssignmentMessage {
     #[prost(message, repeated, tag = "1")]
     pub(super) actions: Vec<Action>,
 }

@@ -12,7 +12,7 @@ use super::counters::Failure;
 use super::rules::{self, without_limit};
 use crate::admission::Pending;
 use crate::service::Service;
-use crate::status::Ended;
+use crate::status::RequestOutcome;
 
 /// How often a report is cut to what is left, when others spend at the same moment.
 const TURNS: usize = 3;
@@ -27,7 +27,7 @@ pub async fn answer(
     request: &Request<'_>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {
-    let begun = service.board().latency().begin();
+    let begun = service.dashboard().latency().begin();
     let policies = service.policies();
     let domains = policies.domains();
     let answered = match service.rules() {
@@ -46,11 +46,11 @@ pub async fn answer(
     };
     service.rls_counters().count(&answered);
     let ended = match &answered {
-        Ok(answer) if answer.is_over => Ended::Refused,
-        Ok(_) => Ended::Served,
-        Err(_) => Ended::Failed,
+        Ok(answer) if answer.is_over => RequestOutcome::Refused,
+        Ok(_) => RequestOutcome::Served,
+        Err(_) => RequestOutcome::Failed,
     };
-    service.board().latency().end(begun, ended);
+    service.dashboard().latency().end(begun, ended);
     answered
 }
 

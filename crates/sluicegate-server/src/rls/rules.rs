@@ -18,7 +18,7 @@ use sluicegate_core::rule::Rule as _;
 use super::counters::Failure;
 use crate::admission::{Admission, Pending};
 use crate::request::{DescribedRequest, address};
-use crate::rules::{Price, Priced, Rules};
+use crate::rules::{Price, PricedRules, Rules};
 use crate::service::Service;
 use crate::text;
 
@@ -63,7 +63,7 @@ fn ask(
             false => BadRequest::new(missing.to_string()),
         }
     };
-    let (rule, view) = (Priced { rules, price: Price::Times(hits) }, described.view());
+    let (rule, view) = (PricedRules { rules, price: Price::Times(hits) }, described.view());
     if hits == 0 {
         let mut owed = Charge::new();
         rule.charge(&view, &mut owed).map_err(|missing| unusable(&missing))?;

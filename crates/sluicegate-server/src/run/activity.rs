@@ -108,21 +108,21 @@ impl Drop for InFlight {
 pin_project! {
     /// The body of a response, whose request is in flight until this is dropped.
     #[derive(Debug)]
-    pub struct Tracked<B> {
+    pub struct TrackedBody<B> {
         #[pin]
         body: B,
         in_flight: Option<InFlight>,
     }
 }
 
-impl<B> Tracked<B> {
+impl<B> TrackedBody<B> {
     /// The body of the response to this request.
     pub(crate) fn new(body: B, in_flight: Option<InFlight>) -> Self {
         Self { body, in_flight }
     }
 }
 
-impl<B: Body> Body for Tracked<B> {
+impl<B: Body> Body for TrackedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 

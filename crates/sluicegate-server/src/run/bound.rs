@@ -11,7 +11,7 @@ use tonic_health::server::HealthReporter;
 use super::connection::Connections;
 use super::error::ServerError;
 use super::listener::Listener;
-use super::tls::Renewed;
+use super::tls::LiveCertificate;
 use crate::admin::metrics::Metrics;
 use crate::policies::Watching;
 use crate::rooms;
@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) health: HealthReporter,
     pub(super) listeners: Vec<Listener<Connections>>,
     pub(super) addresses: Addresses,
-    pub(super) tls: Option<Renewed>,
+    pub(super) tls: Option<LiveCertificate>,
     pub(super) metrics: Option<Metrics>,
     pub(super) delay: Duration,
     pub(super) drain: Duration,
@@ -99,7 +99,7 @@ impl Bound {
 
 async fn keep_up(metrics: Metrics, service: Service) {
     for second in 0_u64.. {
-        service.board().read(&metrics.render());
+        service.dashboard().read(&metrics.render());
         if second.is_multiple_of(TIDY) {
             metrics.tidy();
         }
@@ -117,11 +117,11 @@ impl fmt::Debug for Bound {
 #[derive(Clone)]
 pub struct Reload {
     files: Vec<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
-    tls: Option<Renewed>,
+    tls: Option<LiveCertificate>,
 }
 
 impl Reload {
-    pub(crate) fn new(tls: Option<Renewed>) -> Self {
+    pub(crate) fn new(tls: Option<LiveCertificate>) -> Self {
         Self { files: Vec::new(), tls }
     }
 
@@ -155,7 +155,7 @@ impl Reload {
     ///
     /// If the system cannot watch the directory of a file.
     pub fn watch(&self) -> Result<Watching, ServerError> {
-        let watching = self.tls.as_ref().map(Renewed::watch).transpose()?;
+        let watching = self.tls.as_ref().map(LiveCertificate::watch).transpose()?;
         Ok(Watching(watching.into_iter().collect()))
     }
 }

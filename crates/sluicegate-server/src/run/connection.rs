@@ -21,9 +21,9 @@ use super::activity::Activity;
 use super::calls::Calls;
 use super::calls::Streams;
 use super::listener::ServeConnection;
-use super::routed::Counted;
+use super::routed::CountFailures;
 use super::routed::{Routed, Shortcut};
-use super::timed::Timed;
+use super::timed::TimedStream;
 use crate::health::Health;
 
 /// The certificate in force, which a reload replaces.
@@ -112,11 +112,11 @@ impl Connections {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let activity = Activity::new();
-        let stream = Timed::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING);
+        let stream = TimedStream::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING);
         let health = Arc::clone(&self.health);
         let calls = Calls::new(self.router, Arc::clone(&health), peer);
         let routed = Routed::new(calls, self.shortcut, Arc::clone(&activity));
-        let routed = Counted::new(routed, Arc::clone(&health));
+        let routed = CountFailures::new(routed, Arc::clone(&health));
         let connection = self.builder.serve_connection(TokioIo::new(stream), routed);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
@@ -211,7 +211,7 @@ fn builder() -> Builder<Streams> {
     let mut builder = Builder::new(Streams);
     builder
         .http1()
-        // It also runs while a connection is idle: see `Timed`.
+        // It also runs while a connection is idle: see `TimedStream`.
         .header_read_timeout(None)
         .max_headers(FIELDS)
         .max_buf_size(HEAD as usize);

@@ -13,7 +13,7 @@ use hyper::service::Service;
 use tonic::Code;
 use tower_service::Service as _;
 
-use super::activity::{Activity, InFlight, Tracked};
+use super::activity::{Activity, InFlight, TrackedBody};
 use super::calls::Calls;
 use super::upload::{Upload, close};
 use crate::api::plain::Plain;
@@ -62,16 +62,16 @@ impl Routed {
             if is_last || !is_read {
                 close(answer.headers_mut());
             }
-            Ok(answer.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
+            Ok(answer.map(|body| AnswerBody::Routed(TrackedBody::new(body, in_flight))))
         })
     }
 }
 
 /// Small, because hyper moves it.
-pub(super) type Answering = Pin<Box<dyn Future<Output = io::Result<Response<Answered>>> + Send>>;
+pub(super) type Answering = Pin<Box<dyn Future<Output = io::Result<Response<AnswerBody>>> + Send>>;
 
 impl Service<Request<Incoming>> for Routed {
-    type Response = Response<Answered>;
+    type Response = Response<AnswerBody>;
     type Error = io::Error;
     type Future = Answering;
 
@@ -85,7 +85,7 @@ impl Service<Request<Incoming>> for Routed {
         match &self.shortcut {
             Some(Shortcut::Unary(rls)) if grpc::is_plain::<Rls, _>(&request) => {
                 let answering = grpc::answer(rls.clone(), request);
-                return Box::pin(async { Ok(answering.await.map(Answered::Unary)) });
+                return Box::pin(async { Ok(answering.await.map(AnswerBody::Unary)) });
             }
             Some(Shortcut::Http(forward, plain)) => {
                 if let Some(call) = plain.takes(&request) {
@@ -112,18 +112,18 @@ impl Service<Request<Incoming>> for Routed {
         Box::pin(async move {
             let Ok(mut response) = calls.call(request).await;
             rest.settle(response.headers_mut()).await;
-            Ok(response.map(|body| Answered::Routed(Tracked::new(body, in_flight))))
+            Ok(response.map(|body| AnswerBody::Routed(TrackedBody::new(body, in_flight))))
         })
     }
 }
 
 /// The body of an answer.
-pub(super) enum Answered {
+pub(super) enum AnswerBody {
     Unary(Reply),
-    Routed(Tracked<Body>),
+    Routed(TrackedBody<Body>),
 }
 
-impl HttpBody for Answered {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -158,39 +158,39 @@ impl HttpBody for Answered {
 type OwnHealth = Arc<Arc<Health>>;
 
 /// Answers the calls of one connection, and notes those that fail.
-pub(super) struct Counted {
+pub(super) struct CountFailures {
     routed: Routed,
     health: OwnHealth,
 }
 
-impl Counted {
+impl CountFailures {
     pub(super) fn new(routed: Routed, health: Arc<Health>) -> Self {
         Self { routed, health: Arc::new(health) }
     }
 }
 
-impl Service<Request<Incoming>> for Counted {
-    type Response = Response<Answered>;
+impl Service<Request<Incoming>> for CountFailures {
+    type Response = Response<AnswerBody>;
     type Error = io::Error;
-    type Future = Counting;
+    type Future = CountingFailures;
 
-    fn call(&self, request: Request<Incoming>) -> Counting {
+    fn call(&self, request: Request<Incoming>) -> CountingFailures {
         // Its refusals have any status.
         let is_question = request.uri().path().starts_with("/check");
         let health = Arc::clone(&self.health);
-        Counting { answering: self.routed.call(request), health, is_question }
+        CountingFailures { answering: self.routed.call(request), health, is_question }
     }
 }
 
 /// An answer that is to be noted.
-pub(super) struct Counting {
+pub(super) struct CountingFailures {
     answering: Answering,
     health: OwnHealth,
     is_question: bool,
 }
 
-impl Future for Counting {
-    type Output = io::Result<Response<Answered>>;
+impl Future for CountingFailures {
+    type Output = io::Result<Response<AnswerBody>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.answering.as_mut().poll(cx))?;

@@ -10,7 +10,7 @@ use super::connection::{Connections, IDLE};
 use super::error::ServerError;
 use super::listener::Listener;
 use super::routed::Shortcut;
-use super::tls::{Renewed, Tls};
+use super::tls::{LiveCertificate, Tls};
 use crate::admin::metrics::Metrics;
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;
@@ -152,8 +152,8 @@ impl Server {
         } else if counts_tokens {
             tracing::warn!("{UNSEEN}");
         }
-        let tls = self.tls.as_ref().map(Renewed::read).transpose()?;
-        let certificate = tls.as_ref().map(Renewed::in_force);
+        let tls = self.tls.as_ref().map(LiveCertificate::read).transpose()?;
+        let certificate = tls.as_ref().map(LiveCertificate::in_force);
         let (health, grpc) = grpc(&self.service)?;
         let admin = guarded(rooms::admin(&self.service, self.metrics.as_ref()), self.token);
         let (http, plain) = rooms::http(&self.service);

@@ -20,7 +20,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A stream that fails with [`TimedOut`](io::ErrorKind::TimedOut) once a head takes too long, or once the client has read
 /// nothing for too long of what is written.
 #[derive(Debug)]
-pub(crate) struct Timed<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
     activity: Arc<Activity>,
     head_time: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct Timed<S> {
     write: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Timed<S> {
+impl<S> TimedStream<S> {
     /// A stream that is new. A head may take `head_time` from its first byte, and the first one from now on. The client
     /// may read nothing for `write_time`.
     pub(crate) fn new(
@@ -84,7 +84,7 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -106,7 +106,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -149,7 +149,7 @@ fn not_pem(path: &Path, what: &str, error: pem::Error) -> ServerError {
 
 /// The files of a certificate, and the one in force.
 #[derive(Clone)]
-pub(crate) struct Renewed(Arc<Inner>);
+pub(crate) struct LiveCertificate(Arc<Inner>);
 
 struct Inner {
     tls: Tls,
@@ -159,7 +159,7 @@ struct Inner {
     last: Mutex<Found>,
 }
 
-impl Renewed {
+impl LiveCertificate {
     /// Reads the certificate for the first time.
     pub(crate) fn read(tls: &Tls) -> Result<Self, ServerError> {
         let in_force = Arc::new(ArcSwap::from_pointee(tls.acceptor()?));

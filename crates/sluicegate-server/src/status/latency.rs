@@ -49,12 +49,12 @@ struct Counts {
     requests: [AtomicU64; REQUESTS.len()],
 }
 
-/// What became of requests, in the order of [`Ended`].
+/// What became of requests, in the order of [`RequestOutcome`].
 pub(super) const REQUESTS: [&str; 3] = ["served", "refused", "failed"];
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RequestOutcome {
     /// It goes ahead.
     Served,
     /// It does not, because of a limit or because it lacks something.
@@ -65,7 +65,7 @@ pub(crate) enum Ended {
 
 /// A decision that has begun, if it is measured.
 #[must_use = "`ended` counts it"]
-pub(crate) struct Begun(Option<Instant>);
+pub(crate) struct Timing(Option<Instant>);
 
 impl Latency {
     pub(crate) fn new() -> Self {
@@ -77,18 +77,18 @@ impl Latency {
 
     /// A decision begins.
     #[inline]
-    pub(crate) fn begin(&self) -> Begun {
+    pub(crate) fn begin(&self) -> Timing {
         thread_local! {
             static COUNT: Cell<u32> = const { Cell::new(0) };
         }
         let count = COUNT.get();
         COUNT.set(count.wrapping_add(1));
-        Begun(count.is_multiple_of(ONE_IN).then(Instant::now))
+        Timing(count.is_multiple_of(ONE_IN).then(Instant::now))
     }
 
     /// The decision has been made.
     #[inline]
-    pub(crate) fn end(&self, begun: Begun, ended: Ended) {
+    pub(crate) fn end(&self, begun: Timing, ended: RequestOutcome) {
         self.0.requests[ended as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(begun) = begun.0 {
             self.record(begun.elapsed());
@@ -195,7 +195,7 @@ mod tests {
     fn one_decision_in_64_is_measured() {
         std::thread::spawn(|| {
             let latency = Latency::new();
-            (0..640).for_each(|_| latency.end(latency.begin(), Ended::Served));
+            (0..640).for_each(|_| latency.end(latency.begin(), RequestOutcome::Served));
             assert_eq!(latency.counts().iter().sum::<u64>(), 10);
         })
         .join()

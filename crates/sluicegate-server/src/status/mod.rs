@@ -3,21 +3,21 @@
 //! [`Status`] is the document of `GET /v1/status` on the admin port. Requests pay for it with one sampled measurement
 //! of time and one addition: everything else is read from counters that exist for metrics, once a second.
 
-mod board;
 mod capacity;
+mod dashboard;
 mod document;
 mod history;
 mod latency;
 mod numbers;
 mod store;
 
-pub(crate) use self::board::Board;
 pub(crate) use self::capacity::leased;
 pub use self::capacity::{Capacity, Client, Member, Resource};
+pub(crate) use self::dashboard::Dashboard;
 pub use self::document::{
     FailedCalls, Keys, PendingStatus, PolicyStatus, Rate, Refused, RefusedBy, Status,
 };
 pub use self::latency::LatencyStatus;
-pub(crate) use self::latency::{Ended, Latency};
+pub(crate) use self::latency::{Latency, RequestOutcome};
 pub(crate) use self::store::Source;
 pub use self::store::StoreStatus;

@@ -9,13 +9,13 @@ use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::rule::Rule;
 use utoipa::ToSchema;
 
-use super::asked::Asked;
+use super::request::TakeRequest;
 use super::tickets::Tickets;
 use crate::admission::{Admission, Paid, admitted};
 use crate::request::DescribedRequest;
-use crate::rules::{Price, Priced};
+use crate::rules::{Price, PricedRules};
 use crate::service::Service;
-use crate::status::Ended;
+use crate::status::RequestOutcome;
 
 /// What the calls share.
 #[derive(Clone)]
@@ -30,25 +30,25 @@ impl Context {
         Self { service: service.clone(), tickets: Tickets::new(service.clock()) }
     }
 
-    pub(super) async fn take(&self, asked: Asked) -> Outcome {
-        let (reserve, begun) = (asked.reserve, self.service.board().latency().begin());
+    pub(super) async fn take(&self, asked: TakeRequest) -> Outcome {
+        let (reserve, begun) = (asked.reserve, self.service.dashboard().latency().begin());
         let admission = match self.admission(asked) {
             Ok(admission) => admission,
             Err(outcome) => return *outcome,
         };
         let (outcome, ended) = match admitted(admission).await {
-            Ok(paid) => (self.admitted(paid, reserve), Ended::Served),
+            Ok(paid) => (self.admitted(paid, reserve), RequestOutcome::Served),
             Err(refusal) => match refusal.decision() {
-                Some(decision) => (Outcome::new(decision), Ended::Refused),
-                None => (Outcome::undecided(&refusal), Ended::Failed),
+                Some(decision) => (Outcome::new(decision), RequestOutcome::Refused),
+                None => (Outcome::undecided(&refusal), RequestOutcome::Failed),
             },
         };
-        self.service.board().latency().end(begun, ended);
+        self.service.dashboard().latency().end(begun, ended);
         outcome
     }
 
     /// What core's admission says about a request, or why it is not asked.
-    fn admission(&self, asked: Asked) -> Result<Admission, Box<Outcome>> {
+    fn admission(&self, asked: TakeRequest) -> Result<Admission, Box<Outcome>> {
         let reserve = asked.reserve;
         let (rule, described) = self.described(asked)?;
         if reserve && !self.tickets.has_room() {
@@ -76,7 +76,7 @@ impl Context {
         outcome
     }
 
-    pub(super) async fn peek(&self, asked: Asked) -> Outcome {
+    pub(super) async fn peek(&self, asked: TakeRequest) -> Outcome {
         let owed = match self.owed(asked) {
             Ok(owed) => owed,
             Err(outcome) => return *outcome,
@@ -87,14 +87,14 @@ impl Context {
         }
     }
 
-    pub(super) async fn reset(&self, asked: Asked) -> Result<(), Box<Outcome>> {
+    pub(super) async fn reset(&self, asked: TakeRequest) -> Result<(), Box<Outcome>> {
         let owed = self.owed(asked)?;
         let reset = self.service.reset(&owed).await;
         reset.map_err(|error| Outcome::failed(503, error.to_string()).into())
     }
 
     /// What a request owes, or why that is not known.
-    fn owed(&self, asked: Asked) -> Result<Charge, Box<Outcome>> {
+    fn owed(&self, asked: TakeRequest) -> Result<Charge, Box<Outcome>> {
         let (rule, described) = self.described(asked)?;
         let mut charge = Charge::new();
         match rule.charge(&described.view(), &mut charge) {
@@ -104,12 +104,15 @@ impl Context {
     }
 
     /// The rules that decide about a request, and what they see of it.
-    fn described(&self, asked: Asked) -> Result<(Priced<'_>, DescribedRequest), Box<Outcome>> {
+    fn described(
+        &self,
+        asked: TakeRequest,
+    ) -> Result<(PricedRules<'_>, DescribedRequest), Box<Outcome>> {
         let rules = self.service.rules();
         let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
         let price = asked.cost.map_or(Price::Times(1), Price::Exactly);
         let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
-        Ok((Priced { rules, price }, described))
+        Ok((PricedRules { rules, price }, described))
     }
 }
 
@@ -122,13 +125,13 @@ fn free() -> Decision {
 
 /// A decision, and the header fields that belong to it.
 pub(super) struct Outcome {
-    pub(super) decided: Decided,
+    pub(super) decided: DecisionBody,
     fields: Vec<(&'static str, String)>,
 }
 
 impl Outcome {
     fn new(decision: &Decision) -> Self {
-        let decided = Decided::new(decision);
+        let decided = DecisionBody::new(decision);
         let mut all = vec![
             (fields::RATE_LIMIT_POLICY, fields::rate_limit_policy(decision)),
             (fields::RATE_LIMIT, fields::rate_limit(decision)),
@@ -146,7 +149,7 @@ impl Outcome {
     }
 
     pub(super) fn failed(status: u16, error: impl Into<String>) -> Self {
-        Self { decided: Decided::failed(status, error), fields: Vec::new() }
+        Self { decided: DecisionBody::failed(status, error), fields: Vec::new() }
     }
 
     pub(super) fn respond(self) -> Response {
@@ -177,7 +180,8 @@ pub(super) fn no_store() -> HeaderMap {
 
 /// The decision about a request.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(super) struct Decided {
+#[schema(as = Decided)]
+pub(super) struct DecisionBody {
     /// The status that this answer has by itself: 200, 429, 422 where the request can never be admitted, 400 where
     /// it lacks something, or 503 where the store could not decide.
     pub(super) status: u16,
@@ -226,7 +230,7 @@ pub(super) struct Done {
     pub(super) done: bool,
 }
 
-impl Decided {
+impl DecisionBody {
     pub(super) fn new(decision: &Decision) -> Self {
         let is_admitted = decision.is_admitted();
         let status = match is_admitted {

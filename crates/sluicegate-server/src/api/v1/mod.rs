@@ -1,7 +1,7 @@
 //! `/v1`: limits for anybody with an HTTP client, by the rules of the service.
 
-mod asked;
 mod decide;
+mod request;
 mod routes;
 mod tickets;
 

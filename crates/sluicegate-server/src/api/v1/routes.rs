@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use sluicegate_core::cost::llm::Usage;
 use utoipa::OpenApi;
 
-use super::asked::{Asked, Batch, MOST_IN_BATCH, Settlement};
 use super::decide::{Context, Outcome, no_store};
-use super::decide::{Decided, Done};
-use super::tickets::Used;
+use super::decide::{DecisionBody, Done};
+use super::request::{Batch, MOST_IN_BATCH, Settlement, TakeRequest};
+use super::tickets::ReportedCost;
 use crate::api::read::Object;
 use crate::service::Service;
 
@@ -53,14 +53,14 @@ pub(crate) fn routes_in(context: Context) -> Router {
 }
 
 /// Charges a request, if every limit admits it.
-#[utoipa::path(post, path = "/v1/take", request_body = Asked, responses(
-    (status = 200, description = "The request may go ahead.", body = Decided),
-    (status = 400, description = "The request lacks something that the rules need.", body = Decided),
-    (status = 422, description = "A limit can never admit it.", body = Decided),
-    (status = 429, description = "A limit refuses it.", body = Decided),
-    (status = 503, description = "The store could not decide.", body = Decided),
+#[utoipa::path(post, path = "/v1/take", request_body = TakeRequest, responses(
+    (status = 200, description = "The request may go ahead.", body = DecisionBody),
+    (status = 400, description = "The request lacks something that the rules need.", body = DecisionBody),
+    (status = 422, description = "A limit can never admit it.", body = DecisionBody),
+    (status = 429, description = "A limit refuses it.", body = DecisionBody),
+    (status = 503, description = "The store could not decide.", body = DecisionBody),
 ))]
-async fn take(State(context): State<Context>, JsonBody(asked): JsonBody<Asked>) -> Response {
+async fn take(State(context): State<Context>, JsonBody(asked): JsonBody<TakeRequest>) -> Response {
     context.take(asked).await.respond()
 }
 
@@ -78,17 +78,17 @@ pub(in crate::api) async fn take_sent(context: &Context, body: &[u8]) -> Respons
 }
 
 /// What `take` would answer, without charging anything.
-#[utoipa::path(post, path = "/v1/peek", request_body = Asked, responses(
-    (status = 200, description = "The request could go ahead.", body = Decided),
-    (status = 429, description = "A limit would refuse it.", body = Decided),
+#[utoipa::path(post, path = "/v1/peek", request_body = TakeRequest, responses(
+    (status = 200, description = "The request could go ahead.", body = DecisionBody),
+    (status = 429, description = "A limit would refuse it.", body = DecisionBody),
 ))]
-async fn peek(State(context): State<Context>, JsonBody(asked): JsonBody<Asked>) -> Response {
+async fn peek(State(context): State<Context>, JsonBody(asked): JsonBody<TakeRequest>) -> Response {
     context.peek(asked).await.respond()
 }
 
 /// Decides about several requests, one after the other. The answer is 200; each request has a status of its own.
 #[utoipa::path(post, path = "/v1/batch", request_body = Batch, responses(
-    (status = 200, description = "The decisions, in order.", body = [Decided]),
+    (status = 200, description = "The decisions, in order.", body = [DecisionBody]),
 ))]
 async fn batch(State(context): State<Context>, JsonBody(batch): JsonBody<Batch>) -> Response {
     if batch.requests.len() > MOST_IN_BATCH {
@@ -107,7 +107,7 @@ async fn batch(State(context): State<Context>, JsonBody(batch): JsonBody<Batch>)
 /// Settles a reserved request: changes what it was charged into what it cost.
 #[utoipa::path(post, path = "/v1/settle", request_body = Settlement, responses(
     (status = 200, description = "It is settled.", body = Done),
-    (status = 400, description = "There is neither `spent` nor `tokens`, or both.", body = Decided),
+    (status = 400, description = "There is neither `spent` nor `tokens`, or both.", body = DecisionBody),
     (status = 404, description = "The ticket is not known, or was open for longer than ten minutes.", body = Done),
 ))]
 async fn settle(
@@ -122,8 +122,8 @@ async fn settle(
     let ticket = context.tickets.take(&settlement.ticket);
     let done = ticket.is_some();
     match (ticket, settlement.spent, settlement.tokens) {
-        (Some(ticket), Some(spent), _) => ticket.settle(&Used::Spent(spent)),
-        (Some(ticket), None, Some(used)) => ticket.settle(&Used::from(Usage::from(used))),
+        (Some(ticket), Some(spent), _) => ticket.settle(&ReportedCost::Spent(spent)),
+        (Some(ticket), None, Some(used)) => ticket.settle(&ReportedCost::from(Usage::from(used))),
         _ => {}
     }
     let status = if done { StatusCode::OK } else { StatusCode::NOT_FOUND };
@@ -131,11 +131,11 @@ async fn settle(
 }
 
 /// Forgets what was spent on the keys of a request.
-#[utoipa::path(post, path = "/v1/reset", request_body = Asked, responses(
+#[utoipa::path(post, path = "/v1/reset", request_body = TakeRequest, responses(
     (status = 200, description = "It is forgotten.", body = Done),
     (status = 404, description = "The server does not allow it.", body = Done),
 ))]
-async fn reset(State(context): State<Context>, JsonBody(asked): JsonBody<Asked>) -> Response {
+async fn reset(State(context): State<Context>, JsonBody(asked): JsonBody<TakeRequest>) -> Response {
     match context.reset(asked).await {
         Ok(()) => (no_store(), Json(Done { done: true })).into_response(),
         Err(outcome) => outcome.respond(),

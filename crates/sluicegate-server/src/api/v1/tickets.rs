@@ -101,12 +101,12 @@ impl<'a> Locked<'a> {
 }
 
 /// A response of which only what it cost is known.
-pub(super) enum Used {
+pub(super) enum ReportedCost {
     Spent(u64),
     Tokens(TokenUsage),
 }
 
-impl Reply for Used {
+impl Reply for ReportedCost {
     fn status(&self) -> u16 {
         200
     }
@@ -138,7 +138,7 @@ impl Reply for Used {
     }
 }
 
-impl From<Usage> for Used {
+impl From<Usage> for ReportedCost {
     fn from(used: Usage) -> Self {
         let usage = TokenUsage::new();
         usage.report(used);

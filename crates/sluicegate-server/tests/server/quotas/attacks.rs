@@ -7,7 +7,7 @@ use sluicegate_lease::pool::{Answer, Ask};
 use sluicegate_lease::{Amount, Demand, Pool};
 use sluicegate_server::capacity::{BucketId, Capacities};
 use sluicegate_server::rlqs::{
-    Assignment, MAX_BUCKETS, MAX_STREAMS, Order, Quotas, Refused, StreamId, Used,
+    Assignment, BucketUsage, MAX_BUCKETS, MAX_STREAMS, Order, Quotas, ReportError, StreamId,
 };
 
 const SECOND: u64 = 1_000;
@@ -49,7 +49,7 @@ impl Server {
         service: &str,
         denied: u64,
     ) -> usize {
-        let used = Used { allowed: 0, denied, elapsed: Duration::from_secs(5) };
+        let used = BucketUsage { allowed: 0, denied, elapsed: Duration::from_secs(5) };
         let reported =
             self.quotas.report(now, stream, domain, [(id(service), used)], &mut self.pool);
         reported.expect("a domain")
@@ -141,7 +141,7 @@ fn streams_and_buckets_have_a_bound() {
     for _ in 1..MAX_STREAMS {
         server.open(None);
     }
-    assert_eq!(server.quotas.open(None), Err(Refused::ManyStreams));
+    assert_eq!(server.quotas.open(None), Err(ReportError::ManyStreams));
     server.quotas.close(stream);
     assert!(server.quotas.open(None).is_ok());
 }
@@ -150,7 +150,7 @@ fn streams_and_buckets_have_a_bound() {
 fn a_bucket_that_a_message_names_often_is_answered_once() {
     let mut server = Server::new(ONE);
     let stream = server.open(None);
-    let used = Used { allowed: 1, denied: 0, elapsed: Duration::from_secs(5) };
+    let used = BucketUsage { allowed: 1, denied: 0, elapsed: Duration::from_secs(5) };
     let often = (0..10_000).map(|_| (id("db"), used));
     let ignored = server.quotas.report(0, stream, "gold", often, &mut server.pool);
     assert_eq!(ignored, Ok(0));

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sluicegate_server::rlqs::{Assignment, Order, StreamId, Used};
+use sluicegate_server::rlqs::{Assignment, BucketUsage, Order, StreamId};
 
 use super::random::Random;
 
@@ -21,7 +21,7 @@ pub(crate) struct Envoy {
     bucket: Option<Bucket>,
     /// When the assignment ends.
     ends: u64,
-    used: Used,
+    used: BucketUsage,
     reported: Option<u64>,
     /// When it reports next.
     pub(crate) tick: u64,
@@ -50,7 +50,7 @@ impl Envoy {
             due: 0.0,
             bucket: None,
             ends: 0,
-            used: Used::default(),
+            used: BucketUsage::default(),
             reported: None,
             tick: now + random.below(PERIOD),
             on_their_way: VecDeque::new(),
@@ -94,8 +94,8 @@ impl Envoy {
     }
 
     /// Whether a report is to be sent: at once for a new bucket, then with each tick.
-    pub(crate) fn report(&mut self, now: u64) -> Option<Used> {
-        let is_new = self.reported.is_none() && self.used != Used::default();
+    pub(crate) fn report(&mut self, now: u64) -> Option<BucketUsage> {
+        let is_new = self.reported.is_none() && self.used != BucketUsage::default();
         let is_due = now >= self.tick;
         if is_due {
             self.tick += PERIOD;
@@ -105,8 +105,8 @@ impl Envoy {
         }
         let since = self.reported.map_or(0, |reported| (now - reported) / 1_000);
         self.reported = Some(now);
-        let used = Used { elapsed: std::time::Duration::from_secs(since), ..self.used };
-        self.used = Used::default();
+        let used = BucketUsage { elapsed: std::time::Duration::from_secs(since), ..self.used };
+        self.used = BucketUsage::default();
         Some(used)
     }
 

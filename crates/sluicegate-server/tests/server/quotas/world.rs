@@ -25,8 +25,12 @@ pub(crate) struct World {
     pool: Pool,
     fence: u64,
     /// Reports in flight: arrival time, Envoy and stream.
-    reports:
-        VecDeque<(u64, usize, sluicegate_server::rlqs::StreamId, sluicegate_server::rlqs::Used)>,
+    reports: VecDeque<(
+        u64,
+        usize,
+        sluicegate_server::rlqs::StreamId,
+        sluicegate_server::rlqs::BucketUsage,
+    )>,
     /// What passed in each step of the last second.
     second: VecDeque<u64>,
     /// The most that passed in any second.

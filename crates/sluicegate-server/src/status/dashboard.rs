@@ -18,9 +18,9 @@ const MOST_KEYS: usize = 20;
 /// The most lines about limits in force.
 const MOST_LINES: usize = 500;
 
-/// Everything that a status is made of, besides the service itself. Clones are the same board.
+/// Everything that a status is made of, besides the service itself. Clones are the same dashboard.
 #[derive(Debug, Clone)]
-pub(crate) struct Board(Arc<Inner>);
+pub(crate) struct Dashboard(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -32,7 +32,7 @@ struct Inner {
     compared: Mutex<Compared>,
 }
 
-impl Board {
+impl Dashboard {
     pub(crate) fn new(store: Source) -> Self {
         Self(Arc::new(Inner {
             started: Instant::now(),

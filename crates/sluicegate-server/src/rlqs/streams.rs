@@ -9,14 +9,14 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::message;
-use super::quotas::{Quotas, Refused, StreamId};
-use super::unit::Used;
-use super::wire::Assigned;
+use super::quotas::{Quotas, ReportError, StreamId};
+use super::unit::BucketUsage;
+use super::wire::AssignmentMessage;
 use crate::capacity::{BucketId, Capacities, Shared};
 use crate::service::Service;
 
 /// What all streams share.
-pub(super) struct Desk {
+pub(super) struct QuotaStreams {
     service: Service,
     shared: Shared,
     state: Mutex<State>,
@@ -25,7 +25,7 @@ pub(super) struct Desk {
 struct State {
     quotas: Quotas,
     capacities: Arc<Capacities>,
-    streams: BTreeMap<StreamId, mpsc::Sender<Assigned>>,
+    streams: BTreeMap<StreamId, mpsc::Sender<AssignmentMessage>>,
 }
 
 /// An Envoy that reads nothing loses its stream after this many messages.
@@ -37,8 +37,8 @@ const BUCKETS: &str = "sluicegate_quota_buckets";
 const REPORTS: &str = "sluicegate_quota_reports_total";
 const IGNORED: &str = "sluicegate_quota_ignored_buckets_total";
 
-impl Desk {
-    /// Starts a task, which ends with the desk.
+impl QuotaStreams {
+    /// Starts a task, which ends with the streams.
     pub(super) fn start(service: &Service, shared: &Shared) -> Arc<Self> {
         describe_gauge!(STREAMS, "Streams of the rate limit quota service.");
         describe_gauge!(
@@ -53,16 +53,16 @@ impl Desk {
         let capacities = shared.capacities();
         let quotas = Quotas::new(Arc::clone(&capacities));
         let state = Mutex::new(State { quotas, capacities, streams: BTreeMap::new() });
-        let desk = Arc::new(Self { service: service.clone(), shared: shared.clone(), state });
-        let weak = Arc::downgrade(&desk);
+        let streams = Arc::new(Self { service: service.clone(), shared: shared.clone(), state });
+        let weak = Arc::downgrade(&streams);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
-                let Some(desk) = weak.upgrade() else { return };
-                desk.tick();
+                let Some(streams) = weak.upgrade() else { return };
+                streams.tick();
             }
         });
-        desk
+        streams
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -73,7 +73,7 @@ impl Desk {
     pub(super) fn open(
         &self,
         name: Option<&str>,
-    ) -> Option<Result<(StreamId, mpsc::Receiver<Assigned>), Refused>> {
+    ) -> Option<Result<(StreamId, mpsc::Receiver<AssignmentMessage>), ReportError>> {
         if self.service.is_stopping() {
             return None;
         }
@@ -101,8 +101,8 @@ impl Desk {
         &self,
         id: StreamId,
         domain: &str,
-        usages: Vec<(BucketId, Used)>,
-    ) -> Result<(), Refused> {
+        usages: Vec<(BucketId, BucketUsage)>,
+    ) -> Result<(), ReportError> {
         counter!(REPORTS).increment(1);
         let mut state = self.state();
         let State { quotas, .. } = &mut *state;

@@ -15,7 +15,7 @@ use crate::request::DescribedRequest;
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schema(as = Request)]
-pub(super) struct Asked {
+pub(super) struct TakeRequest {
     /// The method, such as `GET`.
     #[serde(deserialize_with = "text")]
     method: String,
@@ -50,7 +50,7 @@ pub(super) struct Asked {
     pub(super) reserve: bool,
 }
 
-impl Asked {
+impl TakeRequest {
     /// The request that rules see.
     ///
     /// # Errors
@@ -118,8 +118,8 @@ impl From<UsedTokens> for Usage {
 pub(super) struct Batch {
     /// At most 100.
     #[schema(max_items = 100)]
-    #[schema(value_type = Vec<Asked>)]
-    pub(super) requests: Vec<Object<Asked>>,
+    #[schema(value_type = Vec<TakeRequest>)]
+    pub(super) requests: Vec<Object<TakeRequest>>,
 }
 
 /// The most requests in a batch.
