@@ -212,7 +212,7 @@ fn changed(text: &str, longest: usize, random: &mut Random) -> String {
     let other = PIECES[random.below(PIECES.len())];
     let length = end.saturating_sub(begin);
     let new = format!("{piece}{other}");
-    chars.splice(begin.min(end)..end, new.chars().cycle().take(length));
+    drop(chars.splice(begin.min(end)..end, new.chars().cycle().take(length)));
     let mut text: String = chars.into_iter().collect();
     while text.len() > longest {
         text.pop();

@@ -16,7 +16,7 @@ const X_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const LONGEST: usize = 2_048;
 
 /// Fields besides `X-Forwarded-..` in which proxies and content delivery networks say who the client is.
-const CLIENT: [&str; 32] = [
+const CLIENT: [&str; 35] = [
     "ali-cdn-real-ip",
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -48,7 +48,10 @@ const CLIENT: [&str; 32] = [
     "x-real-ip",
     "x-remote-addr",
     "x-remote-ip",
+    "x-sucuri-clientip",
     "x-true-client-ip",
+    "x-vercel-forwarded-for",
+    "x-vercel-proxied-for",
 ];
 
 /// The other end of a connection.
@@ -153,6 +156,15 @@ mod tests {
         assert_eq!(headers["x-forwarded-host"], "example.com");
         assert_eq!(headers["via"], "2 sluicegate");
         assert_eq!(headers.len(), 5, "{headers:?}");
+    }
+
+    #[test]
+    fn no_network_for_delivering_content_is_believed_from_a_stranger() {
+        for name in ["cf-connecting-ip", "x-sucuri-clientip", "x-vercel-forwarded-for"] {
+            let fields = [("host", "example.com"), (name, "203.0.113.9")];
+            assert!(!written(false, &fields).contains_key(name), "{name}");
+            assert_eq!(written(true, &fields)[name], "203.0.113.9");
+        }
     }
 
     #[test]
