@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sluicegate_config::envoy::service::Domains;
 use sluicegate_config::{Changes, Environment, Live, PolicyError, WatchError};
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
 use sluicegate::RateLimitLayer;
 use sluicegate::adapter::HttpView;
 use sluicegate::cost::llm::Estimate;

@@ -9,8 +9,8 @@ use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_resp
 };
 use envoy_types::pb::google::protobuf::{Duration as ProtoDuration, UInt32Value};
 
-use super::quotas::Assignment;
 use super::quotas::Order;
+use super::unit::Assignment;
 use super::unit::BucketUsage;
 use super::wire::{Action, AssignmentMessage, BucketId as ProtoId, Entry, Usage};
 use crate::capacity::BucketId;

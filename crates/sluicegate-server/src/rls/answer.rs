@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::{
-    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
+    Answer, BadRequest, Domains, Judgement, Plan, Question, Request,
 };
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::{Decision, LimitStatus};
