@@ -203,7 +203,7 @@ impl<S: Store> Enforcer<S> {
     /// Takes a permit to queue, if there is one, and makes the charge as patient as the queue is long. Where the
     /// queue is full, the request does not wait in a limit's own queue either.
     #[inline]
-    fn queue(&self, charge: &mut Charge) -> Option<QueuePermit> {
+    pub(crate) fn queue(&self, charge: &mut Charge) -> Option<QueuePermit> {
         let longest = self.gate.longest()?;
         let permit = self.gate.permit().map(|(permit, _)| permit);
         match permit {
@@ -215,7 +215,7 @@ impl<S: Store> Enforcer<S> {
 
     /// The answer to a request without a key.
     #[cold]
-    fn incomplete(&self, missing: Missing) -> Refusal {
+    pub(crate) fn incomplete(&self, missing: Missing) -> Refusal {
         self.observer.saw(&self.clock, Event::Incomplete(&missing));
         match missing.is_client() {
             true => Refusal::Incomplete(missing),

@@ -16,6 +16,7 @@ use crate::limit::{Limit, Limits};
 use crate::store::memory::Memory;
 
 /// The clock is turned by hand, so that no timer is started.
+#[derive(Debug)]
 struct NoTimer;
 
 impl Timer for NoTimer {

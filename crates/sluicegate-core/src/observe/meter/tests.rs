@@ -40,7 +40,7 @@ impl Layer {
             }
             let permit = self.enforcer.queue(&mut charge);
             let outcome = self.enforcer.store.take(&charge).now();
-            drop(self.enforcer.judge(outcome, &charge, permit));
+            drop(Enforcer::judge(self.enforcer.clone(), outcome, &mut charge, permit));
         }
     }
 }
@@ -146,11 +146,16 @@ fn waits_are_measured_in_seconds() {
 fn store_errors_are_counted_by_kind_and_the_keyless_by_whose_doing_it_is() {
     let counted = counted(|| {
         let Layer { enforcer } = Layer::new(Rejection::block());
-        let charge = Charge::of(FIVE, KeyBuf::new(), 1);
-        for error in [StoreError::full(), StoreError::too_slow(), StoreError::full()] {
-            let _ = enforcer.judge(Err(error), &charge, None);
+        let mut charge = Charge::of(FIVE, KeyBuf::new(), 1);
+        let errors = [
+            StoreError::full(),
+            StoreError::too_slow(),
+            StoreError::full(),
+            StoreError::unavailable("gone"),
+        ];
+        for error in errors {
+            drop(Enforcer::judge(enforcer.clone(), Err(error), &mut charge, None));
         }
-        let _ = enforcer.judge(Err(StoreError::unavailable("gone")), &charge, None);
         enforcer.incomplete(Missing::client("a key"));
         enforcer.incomplete(Missing::server("a key", "add one"));
     });
@@ -182,7 +187,8 @@ fn all_that_is_measured_has_a_description_and_what_has_a_unit_its_unit() {
         let layer = Layer::new(Rejection::queue(Duration::from_secs(1)));
         layer.ask(&[FIVE], 6);
         layer.enforcer.incomplete(Missing::client("a key"));
-        let _ = layer.enforcer.judge(Err(StoreError::full()), &Charge::new(), None);
+        let full = Err(StoreError::full());
+        drop(Enforcer::judge(layer.enforcer.clone(), full, &mut Charge::new(), None));
         layer.enforcer.store.record_metrics("api");
     });
     for (key, unit, description, _) in snapshotter.snapshot().into_vec() {
