@@ -21,12 +21,10 @@ use axum::routing::post;
 use axum::{Json, Router};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use sluicegate_axum::cost::llm::{Count, Estimate, tokens};
 use sluicegate_axum::key::Claims;
 use sluicegate_axum::limit::Limits;
-use sluicegate_axum::response::Dialect;
-use sluicegate_axum::service::{EstimateLayer, UsageLayer};
 use sluicegate_axum::{Claim, Limit, Memory, RateLimitLayer, Tiers};
+use sluicegate_llm::{Count, Dialect, Estimate, EstimateLayer, UsageLayer, tokens, used_tokens};
 use tokio_stream::StreamExt;
 
 #[tokio::main]
@@ -60,7 +58,11 @@ fn app(store: Memory) -> Router {
         .otherwise("small");
     let rule = (
         Limit::per_minute(20).named("requests").by(key),
-        models.by_tier(Claim("model")).by(key).cost(tokens(Count::All)).settle_tokens(Count::All),
+        models
+            .by_tier(Claim("model"))
+            .by(key)
+            .cost(tokens(Count::All))
+            .settle_by(used_tokens(Count::All)),
     );
     let dialect = Dialect::openai().requests("requests").tokens("small").tokens("large");
     let limits = RateLimitLayer::new(rule)

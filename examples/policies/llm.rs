@@ -11,11 +11,10 @@ use axum::response::Response;
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use sluicegate_axum::cost::llm::Estimate;
 use sluicegate_axum::key::Claims;
-use sluicegate_axum::service::{EstimateLayer, UsageLayer};
 use sluicegate_axum::{Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Live};
+use sluicegate_llm::{Estimate, EstimateLayer, UsageLayer};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

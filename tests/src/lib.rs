@@ -34,6 +34,8 @@ mod readmes {
     struct Governor;
     #[doc = include_str!("../../crates/sluicegate-limit/README.md")]
     struct Limit;
+    #[doc = include_str!("../../crates/sluicegate-llm/README.md")]
+    struct Llm;
     #[doc = include_str!("../../crates/sluicegate-redis/README.md")]
     struct Redis;
     #[doc = include_str!("../../crates/sluicegate-tonic/README.md")]

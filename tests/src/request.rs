@@ -146,8 +146,4 @@ impl View for Request {
     fn route_hint(&self) -> &'static str {
         "there is always a route"
     }
-
-    fn tokens_hint(&self) -> Option<&'static str> {
-        None
-    }
 }

@@ -13,11 +13,10 @@ use http_body_util::BodyExt;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use sluicegate::adapter::{Charge, HttpView};
-use sluicegate::cost::llm::{Count, tokens};
 use sluicegate::key::{Key, KeyBuf};
-use sluicegate::service::UsageLayer;
 use sluicegate::store::Store;
 use sluicegate::{Global, Limit, ManualClock, Memory, RateLimitLayer};
+use sluicegate_llm::{Count, UsageLayer, tokens, used_tokens};
 use tokio::io::duplex;
 use tower::{Layer, service_fn};
 
@@ -63,7 +62,8 @@ const SILENT: &str = "data: {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\
 /// all of its bytes.
 async fn charged(answer: Answer, piece: usize, is_http2: bool) -> u64 {
     let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
-    let rule = BUDGET.by(Global).cost(tokens(Count::All).or(800)).settle_tokens(Count::All);
+    let rule =
+        BUDGET.by(Global).cost(tokens(Count::All).or(800)).settle_by(used_tokens(Count::All));
     let layer = RateLimitLayer::new(rule).store(store.clone());
     let model = service_fn(move |_: Request<hyper::body::Incoming>| async move {
         let parts = answer.text.as_bytes().chunks(piece).map(Bytes::from_static).collect();

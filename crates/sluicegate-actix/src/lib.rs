@@ -97,7 +97,6 @@ mod extract;
 mod headers;
 mod in_flight;
 mod limited;
-mod llm;
 mod pattern;
 mod rate_limit;
 mod reply;
@@ -130,16 +129,12 @@ pub mod response {
     pub use sluicegate_core::response::*;
 
     pub use crate::body::Body;
-    pub use crate::llm::WatchedBody;
 }
 
 /// Services and futures that the middleware makes.
 pub mod service {
     pub use crate::boxed::BoxRule;
     pub use crate::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
-    pub use crate::llm::{
-        EstimateMiddleware, EstimateService, UsageFuture, UsageMiddleware, UsageService,
-    };
     pub use crate::rate_limit::future::ResponseFuture;
     pub use crate::rate_limit::service::RateLimitService;
 

@@ -4,7 +4,6 @@ use actix_web::{Error, HttpMessage};
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{HeaderLines, Refused, Reply, ReplyHead, ReplyRecord};
 use sluicegate_core::cost::RunningCost;
-use sluicegate_core::cost::llm::TokenUsage;
 
 /// What rules can see of a response.
 pub(crate) struct ActixReply<'a, B>(pub(crate) &'a ServiceResponse<B>);
@@ -28,15 +27,11 @@ impl<B> Reply for ActixReply<'_, B> {
     }
 
     fn cost(&self) -> Option<u64> {
-        let running = self.left::<RunningCost>().map(|running| running.total());
+        let running = self.left::<RunningCost>().and_then(|running| running.amount());
         running.or_else(|| self.left().map(|Cost(cost)| cost))
     }
 
-    fn is_running(&self) -> bool {
-        self.left::<RunningCost>().is_some() || self.left::<TokenUsage>().is_some()
-    }
-
-    fn usage(&self) -> Option<TokenUsage> {
+    fn running(&self) -> Option<RunningCost> {
         self.left()
     }
 
@@ -61,6 +56,10 @@ impl Reply for ErrorReply<'_> {
         None
     }
 
+    fn running(&self) -> Option<RunningCost> {
+        None
+    }
+
     fn is_refusal(&self) -> bool {
         false
     }
@@ -68,13 +67,13 @@ impl Reply for ErrorReply<'_> {
 
 impl<B> ReplyHead for ActixReply<'_, B> {
     fn record(&self) -> ReplyRecord {
-        ReplyRecord::new(self, self.left(), ActixLines(self.0.headers().clone()))
+        ReplyRecord::new(self, ActixLines(self.0.headers().clone()))
     }
 }
 
 impl ReplyHead for ErrorReply<'_> {
     fn record(&self) -> ReplyRecord {
-        ReplyRecord::new(self, None, ActixLines(HeaderMap::new()))
+        ReplyRecord::new(self, ActixLines(HeaderMap::new()))
     }
 }
 

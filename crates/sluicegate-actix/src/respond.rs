@@ -6,8 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
-use sluicegate_core::adapter::{Refusal, fields};
-use sluicegate_core::response::Dialect;
+use sluicegate_core::adapter::{Dialect, Refusal, fields};
 
 /// Makes the response of a refusal: a problem document, unless the operator said otherwise.
 #[derive(Clone, Default)]
@@ -58,8 +57,8 @@ fn problem(refusal: &Refusal) -> HttpResponse {
     response
 }
 
-/// An error in the form of an API for language models.
-pub(crate) fn in_dialect(dialect: &Dialect, refusal: &Refusal) -> HttpResponse {
+/// An error in the form of an API.
+pub(crate) fn in_dialect(dialect: &dyn Dialect, refusal: &Refusal) -> HttpResponse {
     let body = BoxBody::new(dialect.error_body(refusal));
     let mut response = HttpResponse::with_body(status(refusal), body);
     let content_type = HeaderValue::from_static("application/json");

@@ -151,8 +151,4 @@ impl View for RequestView<'_> {
         "the path matches no resource with a pattern: put the limit on the scope or resource, or \
          give what matches none a key with `First((Route, Const(..)))`"
     }
-
-    fn tokens_hint(&self) -> Option<&'static str> {
-        None
-    }
 }

@@ -37,7 +37,7 @@
 //!   | `sluicegate_remaining_share` | `policy` | histogram: what is left of the tightest limit, from 0 to 1 |
 //!   | `sluicegate_wait_seconds` | `policy` | histogram: the wait of requests that have to wait |
 //!   | `sluicegate_store_errors_total` | `kind` | counter: `full`, `unavailable`, `too_slow` or `unsupported` |
-//!   | `sluicegate_unread_answers_total` | | counter: answers charged what was reserved, because nobody has read how many tokens they used |
+//!   | `sluicegate_unread_answers_total` | | counter: answers charged what was reserved, because nobody has read what they cost |
 //!   | `sluicegate_keyless_total` | `whose` | counter: `client` or `server` |
 //!   | `sluicegate_memory_keys`, `sluicegate_memory_capacity` | `store` | gauges, when `Memory::record_metrics` is called |
 //!   | `sluicegate_memory_turned_away_total`, `sluicegate_memory_counted_together_total` | `store` | counters, then too |

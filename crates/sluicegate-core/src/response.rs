@@ -3,6 +3,3 @@
 pub use crate::admission::gate::Redirect;
 pub use crate::admission::lazy_decision::LazyDecision;
 pub use crate::admission::respond::Degraded;
-pub use crate::http::dialect::Dialect;
-pub use crate::http::dialect::field::DialectField;
-pub use crate::http::dialect::unit::Unit;

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use sluicegate_core::adapter::step;
-use sluicegate_core::cost::llm::EstimatedTokens;
 use sluicegate_core::key::{Claims, Readings, View};
+use sluicegate_llm::EstimatedTokens;
 
 /// The description of a request by a client of the HTTP API, the descriptors of Envoy, or the command line.
 ///
@@ -148,9 +148,5 @@ impl View for DescribedView<'_> {
 
     fn route_hint(&self) -> &'static str {
         "describe the request with `route`"
-    }
-
-    fn tokens_hint(&self) -> Option<&'static str> {
-        Some("describe the request with `tokens`, or give the `cost` of the rule a `default`")
     }
 }

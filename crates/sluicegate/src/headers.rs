@@ -74,7 +74,7 @@ pub(crate) fn name(field: Field) -> HeaderName {
     macro_rules! names {
         ($($field:ident)*) => {
             match field {
-                Field::Dialect(field) => HeaderName::from_static(field.name()),
+                Field::Named(name) => HeaderName::from_static(name),
                 $(Field::$field => {
                     const NAME: HeaderName = HeaderName::from_static(Field::$field.name());
                     NAME

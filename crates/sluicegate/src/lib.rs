@@ -71,7 +71,6 @@ mod headers;
 mod http_limit;
 mod in_flight;
 mod limiter;
-mod llm;
 mod rate_limit;
 mod reply;
 mod respond;

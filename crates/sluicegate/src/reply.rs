@@ -2,7 +2,6 @@ use http::{HeaderMap, Response};
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, Reply, ReplyHead, ReplyRecord};
 use sluicegate_core::cost::RunningCost;
-use sluicegate_core::cost::llm::TokenUsage;
 
 use crate::http_limit::HttpLines;
 
@@ -20,16 +19,11 @@ impl<B> Reply for HttpReply<'_, B> {
     }
 
     fn cost(&self) -> Option<u64> {
-        let running = self.0.extensions().get().map(RunningCost::total);
+        let running = self.0.extensions().get().and_then(RunningCost::amount);
         running.or_else(|| self.0.extensions().get().map(|Cost(cost)| *cost))
     }
 
-    fn is_running(&self) -> bool {
-        let extensions = self.0.extensions();
-        extensions.get::<RunningCost>().is_some() || extensions.get::<TokenUsage>().is_some()
-    }
-
-    fn usage(&self) -> Option<TokenUsage> {
+    fn running(&self) -> Option<RunningCost> {
         self.0.extensions().get().cloned()
     }
 
@@ -40,8 +34,7 @@ impl<B> Reply for HttpReply<'_, B> {
 
 impl<B> ReplyHead for HttpReply<'_, B> {
     fn record(&self) -> ReplyRecord {
-        let running = self.0.extensions().get().cloned();
-        ReplyRecord::new(self, running, HttpLines(self.0.headers().clone()))
+        ReplyRecord::new(self, HttpLines(self.0.headers().clone()))
     }
 }
 

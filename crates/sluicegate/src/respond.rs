@@ -5,7 +5,6 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use sluicegate_core::adapter::{Refusal, fields};
-use sluicegate_core::response::Dialect;
 
 use crate::body::Body;
 use crate::view::{FrameworkAnswer, Plain};
@@ -49,24 +48,17 @@ impl<B, ResBody> Respond<B, ResBody> for Problem {
     }
 }
 
-/// An error in the form of OpenAI's or Anthropic's API; see [`Dialect::error_body`].
-impl<B, ResBody> Respond<B, ResBody> for Dialect {
-    fn respond(&self, refusal: &Refusal, _: &Request<B>) -> Response<Body<ResBody>> {
-        let mut response = Response::new(Body::from_bytes(self.error_body(refusal)));
-        *response.status_mut() = status(refusal);
-        let content_type = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-        response
-    }
-}
-
-/// An error in the form of the dialect, or a [`Problem`] if there is none.
-impl<B, ResBody> Respond<B, ResBody> for Option<Dialect> {
+/// The response of another responder, or a [`Problem`] if there is none.
+impl<B, ResBody, P: Respond<B, ResBody>> Respond<B, ResBody> for Option<P> {
     fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>> {
         match self {
-            Some(dialect) => dialect.respond(refusal, request),
+            Some(respond) => respond.respond(refusal, request),
             None => Problem.respond(refusal, request),
         }
+    }
+
+    fn redirects(&self, request: &Request<B>) -> bool {
+        self.as_ref().is_none_or(|respond| respond.redirects(request))
     }
 }
 

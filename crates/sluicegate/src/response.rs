@@ -12,10 +12,7 @@
 //! ```
 
 #[doc(inline)]
-pub use sluicegate_core::response::{
-    Degraded, Dialect, DialectField, LazyDecision, Redirect, Unit,
-};
+pub use sluicegate_core::response::{Degraded, LazyDecision, Redirect};
 
 pub use crate::body::Body;
-pub use crate::llm::{ReadBody, WatchedBody};
 pub use crate::respond::{Bare, Problem, Respond, RespondFn, TooManyFn};

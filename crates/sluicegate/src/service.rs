@@ -8,9 +8,6 @@ pub use crate::in_flight::{
     UntilHead,
 };
 pub use crate::limiter::{Acquire, AcquireError, Take};
-pub use crate::llm::{
-    EstimateFuture, EstimateLayer, EstimateService, UsageFuture, UsageLayer, UsageService,
-};
 pub use crate::rate_limit::future::{HttpService, ResponseFuture};
 pub use crate::rate_limit::layer::RateLimitLayerFor;
 pub use crate::rate_limit::service::{RateLimit, RateLimitFor};

@@ -216,8 +216,4 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
     fn route_hint(&self) -> &'static str {
         W::ROUTE_HINT
     }
-
-    fn tokens_hint(&self) -> Option<&'static str> {
-        None
-    }
 }

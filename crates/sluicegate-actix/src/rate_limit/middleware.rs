@@ -7,9 +7,8 @@ use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
-use sluicegate_core::adapter::{Enforcer, Hold, Known, Refusal, client_error};
+use sluicegate_core::adapter::{AnyDialect, Enforcer, Hold, Known, Refusal, client_error};
 use sluicegate_core::observe::{Counts, ShowKeys, Watch};
-use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
 use sluicegate_core::{Fields, Memory, Rejection};
@@ -188,18 +187,16 @@ impl<R, S> RateLimit<R, S> {
         self.with(|enforcer| enforcer.fields = fields)
     }
 
-    /// Writes the header fields of OpenAI's or Anthropic's API too, for the clients of language models. `None`
-    /// changes nothing.
+    /// Writes the header fields of an API too, for its clients, such as those of `sluicegate-llm`. `None` changes
+    /// nothing.
     ///
     /// # Panics
     ///
-    /// If the [`Dialect`] names no policy, or one that none of the rule's limits has.
+    /// If the dialect tells of no policy, or of one that none of the rule's limits has.
     #[track_caller]
-    pub fn dialect(self, dialect: impl Into<Option<Dialect>>) -> Self {
-        match dialect.into() {
-            Some(dialect) => self.with(|enforcer| enforcer.speak(dialect)),
-            None => self,
-        }
+    pub fn dialect(self, dialect: impl Into<AnyDialect>) -> Self {
+        let dialect = dialect.into();
+        self.with(|enforcer| enforcer.speak(dialect))
     }
 
     /// Whether the decision is left in the extensions of requests, for handlers, and of responses, for outer
@@ -219,11 +216,11 @@ impl<R, S> RateLimit<R, S> {
         self.with(|enforcer| enforcer.observer.show_keys = show_keys)
     }
 
-    /// Answers every refusal with an error in the form of OpenAI's or Anthropic's API; see
-    /// [`Dialect::error_body`](crate::response::Dialect::error_body). `None` changes nothing.
-    pub fn respond(self, dialect: impl Into<Option<Dialect>>) -> Self {
-        let Some(dialect) = dialect.into() else { return self };
-        let respond = Respond::with(move |refusal, _| in_dialect(&dialect, refusal));
+    /// Answers every refusal with an error in the form of an API; see
+    /// [`Dialect::error_body`](crate::adapter::Dialect::error_body). `None` changes nothing.
+    pub fn respond(self, dialect: impl Into<AnyDialect>) -> Self {
+        let Some(dialect) = dialect.into().get().cloned() else { return self };
+        let respond = Respond::with(move |refusal, _| in_dialect(&*dialect, refusal));
         Self { limited: Limited { respond, ..self.limited }, ..self }
     }
 

@@ -109,10 +109,6 @@ impl View for OutgoingView<'_> {
     fn route_hint(&self) -> &'static str {
         "where requests are made, add `request.extensions_mut().insert(sluicegate::adapter::MatchedRoute(pattern.into()))`"
     }
-
-    fn tokens_hint(&self) -> Option<&'static str> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use std::fmt;
 
 use sluicegate_core::Header;
 use sluicegate_core::adapter::Reply;
-use sluicegate_core::cost::llm::{Count, Tokens, tokens};
 use sluicegate_core::cost::{
     ContentLength, CostFrom, CostOf, content_length, cost_from, reply_header, reply_header_scaled,
 };
 use sluicegate_core::key::{Missing, Query, View};
 use sluicegate_core::rule::By;
+use sluicegate_llm::{Count, Tokens, tokens, used_tokens};
 
 use super::Context;
 use super::context::Name;
@@ -254,7 +254,7 @@ impl Settlement {
             None => return by,
             Some(Spent::CountIf(counted)) => by.count_if(move |status| counted.contains(&status)),
             Some(Spent::Cost(cost)) => by.settle_cost(cost),
-            Some(Spent::Tokens(count)) => by.settle_tokens(count),
+            Some(Spent::Tokens(count)) => by.settle_by(used_tokens(count)),
         };
         let by = if self.at_end { by.settle_at_end() } else { by };
         self.at_most.into_iter().fold(by, By::settle_at_most)

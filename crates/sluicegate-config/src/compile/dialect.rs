@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sluicegate_core::response::{Dialect, Unit};
+use sluicegate_llm::{Dialect, Unit};
 
 use super::context::Context;
 use crate::document;

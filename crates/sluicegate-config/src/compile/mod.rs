@@ -23,9 +23,9 @@ use std::sync::Arc;
 use sluicegate_core::adapter::{Charge, Hold, Index};
 use sluicegate_core::key::{Missing, Proxies, View};
 use sluicegate_core::limit::MAX_LIMITS;
-use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
 use sluicegate_core::{Limit, Rejection};
+use sluicegate_llm::Dialect;
 
 pub(crate) use self::amounts::LimitGroup;
 use self::context::Context;
@@ -182,8 +182,8 @@ impl Policies {
     }
 
     /// Whether a rule that counts tokens of a language model may charge this request. Then its body has to be read, and that
-    /// of its answer, as [`Estimate`](sluicegate_core::cost::llm::Estimate) and
-    /// [`UsageReader`](sluicegate_core::cost::llm::UsageReader) do.
+    /// of its answer, as [`Estimate`](sluicegate_llm::Estimate) and
+    /// [`UsageReader`](sluicegate_llm::UsageReader) do.
     pub fn counts_tokens_of<V: View>(&self, view: &V) -> bool {
         let Rules { list, index, counts_tokens, .. } = &*self.rules;
         let may_count = |at: usize| list[at].counts_tokens && list[at].may_apply(view);

@@ -17,10 +17,10 @@ use arc_swap::{ArcSwap, Guard};
 use sluicegate_core::adapter::{Charge, Hold};
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::LimitError;
-use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::Store;
 use sluicegate_core::{Decision, Limit, Rejection};
+use sluicegate_llm::Dialect;
 
 pub use self::changes::{Changes, Event, LimitChange};
 #[cfg(feature = "watch")]

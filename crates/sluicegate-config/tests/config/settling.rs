@@ -6,12 +6,12 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use sluicegate::adapter::{Hold, HttpView, Peer, Plain};
 use sluicegate::cost::reply_header;
-use sluicegate::response::Dialect;
 use sluicegate::response::LazyDecision;
 use sluicegate::rule::Rule;
 use sluicegate::{Cost, Ip, Limit, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Live, Policies, read_toml};
 use sluicegate_core::Rejection;
+use sluicegate_llm::Dialect;
 use tower::{Layer, ServiceExt, service_fn};
 
 fn policies(rule: &str) -> Policies {
@@ -172,7 +172,7 @@ fn each_rule_has_its_own_rejection() {
 
 #[tokio::test]
 async fn tokens_are_reserved_by_an_estimate_and_settled_by_what_was_used() {
-    use sluicegate::cost::llm::{EstimatedTokens, TokenUsage, Usage};
+    use sluicegate_llm::{EstimatedTokens, TokenUsage, Usage};
     const RULE: &str = "limits = [\"1000/day\"]\n\
                         cost = { tokens = \"output\", default = 7, most = 500 }\n\
                         settle = { tokens = \"uncached\" }";
@@ -183,7 +183,7 @@ async fn tokens_are_reserved_by_an_estimate_and_settled_by_what_was_used() {
         usage.report(Usage::new(30, 20).cached(25));
         usage.finish();
         let mut response = Response::new(String::new());
-        response.extensions_mut().insert(usage);
+        response.extensions_mut().insert(usage.running_cost());
         Ok::<_, Infallible>(response)
     }));
     let mut left = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::admission::gate::Gate;
 use crate::admission::known::Known;
 use crate::clock::Clock;
-use crate::http::dialect::{self, Dialect};
+use crate::http::dialect::AnyDialect;
 use crate::http::headers::Fields;
 use crate::observe::observer::Observer;
 use crate::rule::KnownLimits;
@@ -31,8 +31,8 @@ pub struct Enforcer<S> {
     pub gate: Gate,
     /// Which header fields are written.
     pub fields: Fields,
-    /// The fields that clients of language models read, beside these.
-    pub dialect: Option<Arc<Dialect>>,
+    /// The form of an API, whose fields are written beside these.
+    pub dialect: AnyDialect,
     /// Whether decisions are left in the extensions of requests and responses.
     pub extensions: LeaveDecision,
     /// What happens when the store cannot decide.
@@ -146,7 +146,7 @@ impl<S: Store> Enforcer<S> {
             store,
             gate: Gate::default(),
             fields: Fields::default(),
-            dialect: None,
+            dialect: AnyDialect::default(),
             extensions: LeaveDecision::default(),
             on_store_error: OnStoreError::default(),
             deadline: Some(DEADLINE),
@@ -170,27 +170,19 @@ impl<S> Enforcer<S> {
         self.settings().map_store(|()| store)
     }
 
-    /// Writes the fields of `dialect` too.
+    /// Writes the fields of `dialect` too. None changes nothing.
     ///
     /// # Panics
     ///
-    /// If `dialect` names no policy, or one that none of the rule's limits has.
+    /// If `dialect` tells of no policy, or of one that none of the rule's limits has.
     #[track_caller]
-    pub fn speak(&mut self, dialect: Dialect) {
-        assert!(
-            dialect.policies().next().is_some(),
-            "the dialect names no policy: call `requests(..)` or `tokens(..)`",
-        );
-        // A rule of the operator's own may make its limits for each request.
-        for (policy, unit) in dialect.policies().filter(|_| !self.known.is_empty()) {
-            let names = || self.known.iter().map(|known| known.limit().name().to_string());
-            assert!(
-                self.known.iter().any(|known| dialect::is_of(known.limit(), policy)),
-                "no limit is named `{policy}`, of which the dialect tells {unit}: there are `{}`",
-                Vec::from_iter(names()).join("`, `"),
-            );
+    pub fn speak(&mut self, dialect: impl Into<AnyDialect>) {
+        let dialect = dialect.into();
+        if let Some(speaking) = dialect.get() {
+            let limits = self.known.iter().map(|known| *known.limit());
+            speaking.check(&Vec::from_iter(limits));
+            self.dialect = dialect;
         }
-        self.dialect = Some(Arc::new(dialect));
     }
 
     /// Only the settings.

@@ -7,7 +7,6 @@
 
 pub(crate) mod admit;
 pub(crate) mod enforcer;
-mod error_body;
 pub(crate) mod gate;
 pub(crate) mod known;
 pub(crate) mod lazy_decision;

@@ -52,7 +52,7 @@ impl<S> Enforcer<S> {
             if !(self.fields.is_draft() && self.write_known_refusal(decision, response)) {
                 self.fields.write_always(decision, response);
             }
-            if let Some(dialect) = &self.dialect {
+            if let Some(dialect) = self.dialect.get() {
                 dialect.write(decision, self.clock.now(), response);
                 dialect.write_retry(decision, response);
             }
@@ -88,8 +88,8 @@ impl<S> Enforcer<S> {
     #[inline]
     pub fn write_served<E: AsEnforcer>(&self, paid: &Paid<E>, response: &mut impl ResponseHead) {
         let Self { fields, extensions, .. } = *self;
-        if let Some(dialect) = &self.dialect {
-            self.write_dialect(dialect, paid, response);
+        if let Some(dialect) = self.dialect.get() {
+            self.write_dialect(&**dialect, paid, response);
         }
         let leaves = match extensions {
             LeaveDecision::Nowhere => false,
@@ -114,7 +114,7 @@ impl<S> Enforcer<S> {
     #[cold]
     fn write_dialect<E: AsEnforcer>(
         &self,
-        dialect: &Dialect,
+        dialect: &dyn Dialect,
         paid: &Paid<E>,
         response: &mut impl ResponseHead,
     ) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cost::llm::usage::TokenUsage;
+use crate::cost::running::RunningCost;
 
 /// What a rule can see of a response.
 pub trait Reply {
@@ -19,21 +19,12 @@ pub trait Reply {
     /// Whether another limit, further in, refused the request.
     fn is_refusal(&self) -> bool;
 
-    /// Whether [`cost`](Self::cost) is still growing, because the handler reports it while it streams its
-    /// answer: a [`RunningCost`](crate::cost::RunningCost) or a [`TokenUsage`] is in the response's extensions, and the
-    /// body has not ended.
-    fn is_running(&self) -> bool {
-        false
-    }
+    /// The cost that is reported while the answer is streamed: the [`RunningCost`] in the response's extensions.
+    fn running(&self) -> Option<RunningCost>;
 
     /// What the request has cost, if somebody who knows it says so. It stands instead of what a rule reads of the response, within
     /// the bound of the rule.
     fn spent(&self) -> Option<u64> {
-        None
-    }
-
-    /// The tokens that are reported while the answer is streamed: the [`TokenUsage`] in the response's extensions.
-    fn usage(&self) -> Option<TokenUsage> {
         None
     }
 }
@@ -43,14 +34,22 @@ pub trait Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost(pub u64);
 
+/// What a request is charged in the end, for [`By::settle_by`](crate::rule::By::settle_by).
+pub trait Settlement: Send + Sync + 'static {
+    /// The charge of a request that is answered by `reply`, and was charged `charged` at first.
+    fn spent(&self, reply: &dyn Reply, charged: u64) -> u64;
+
+    /// Whether that is a guess, because nobody has read what the answer cost. Such answers are
+    /// [counted](crate::observe::Counts::unread).
+    fn is_guess(reply: &dyn Reply) -> bool;
+}
+
 /// The moment at which a charge is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// With the head of the response.
     Head,
-    /// When the usage of tokens is final, at the latest with the end of the body. With the head if none is reported.
-    Usage,
-    /// With the head, or with the end of the body if the cost is running until then.
+    /// With the head, or if a cost is running, when that is final, at the latest with the end of the body.
     Cost,
     /// With the end of the body.
     End,
@@ -62,10 +61,12 @@ pub(crate) struct Account(Arc<Entry<Spent>>);
 
 struct Entry<F: ?Sized> {
     due: Due,
-    /// Whether it is settled by the usage of tokens, where one is reported.
-    counts_tokens: bool,
+    is_guess: Option<IsGuess>,
     spent: F,
 }
+
+/// See [`Settlement::is_guess`].
+type IsGuess = fn(&dyn Reply) -> bool;
 
 /// From the response and the amount charged to the new amount.
 type Spent = dyn Fn(&dyn Reply, u64) -> u64 + Send + Sync;
@@ -75,29 +76,36 @@ impl Account {
         due: Due,
         spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self::counting(due, due == Due::Usage, move |reply, charged| {
+        Self::guessing(due, None, move |reply, charged| {
             reply.spent().unwrap_or_else(|| spent(reply, charged))
         })
     }
 
-    fn counting(
+    /// Settles as `settlement` says, when a running cost is final.
+    pub(crate) fn by<S: Settlement>(settlement: S) -> Self {
+        Self::guessing(Due::Cost, Some(S::is_guess), move |reply, charged| {
+            reply.spent().unwrap_or_else(|| settlement.spent(reply, charged))
+        })
+    }
+
+    fn guessing(
         due: Due,
-        counts_tokens: bool,
+        is_guess: Option<IsGuess>,
         spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Entry { due, counts_tokens, spent }))
+        Self(Arc::new(Entry { due, is_guess, spent }))
     }
 
     /// This account with a bound.
     pub(crate) fn at_most(self, bound: u64) -> Self {
-        Self::counting(self.0.due, self.counts_tokens(), move |reply, charged| {
+        Self::guessing(self.0.due, self.0.is_guess, move |reply, charged| {
             (self.0.spent)(reply, charged).min(bound)
         })
     }
 
     /// This account, settled when the body has ended.
     pub(crate) fn at_end(self) -> Self {
-        Self::counting(Due::End, self.counts_tokens(), move |reply, charged| {
+        Self::guessing(Due::End, self.0.is_guess, move |reply, charged| {
             (self.0.spent)(reply, charged)
         })
     }
@@ -112,21 +120,21 @@ impl Account {
         self.0.due != Due::Head
     }
 
-    /// Whether it is settled by the usage of tokens, where one is reported.
-    pub(crate) fn counts_tokens(&self) -> bool {
-        self.0.counts_tokens
+    /// Whether what is charged in the end is a guess.
+    pub(crate) fn is_guess(&self, reply: &dyn Reply) -> bool {
+        reply.spent().is_none() && self.0.is_guess.is_some_and(|is_guess| is_guess(reply))
     }
 
-    /// Whether it is settled as soon as the usage of tokens is final.
-    pub(crate) fn is_by_usage(&self) -> bool {
-        self.0.due == Due::Usage
+    /// Whether it is settled as soon as a running cost is final.
+    pub(crate) fn is_by_running(&self) -> bool {
+        self.0.due == Due::Cost
     }
 
     /// Whether it waits for the end of the body of a response whose cost may be running.
     pub(crate) fn waits(&self, is_running: bool) -> bool {
         match self.0.due {
             Due::Head => false,
-            Due::Usage | Due::Cost => is_running,
+            Due::Cost => is_running,
             Due::End => true,
         }
     }
@@ -144,8 +152,9 @@ impl Account {
         let due =
             |account: &Option<Self>| account.as_ref().map_or(Due::Head, |Self(entry)| entry.due);
         let due = due(&first).max(due(&second));
-        let counts_tokens = [&first, &second].into_iter().flatten().any(Self::counts_tokens);
-        Some(Self::counting(due, counts_tokens, move |reply, _| {
+        let is_guess =
+            [&first, &second].into_iter().flatten().find_map(|Self(entry)| entry.is_guess);
+        Some(Self::guessing(due, is_guess, move |reply, _| {
             let first = Self::spent(first.as_ref(), reply, charged_first);
             let second = Self::spent(second.as_ref(), reply, charged_second);
             // What is said of the request is said once for both.

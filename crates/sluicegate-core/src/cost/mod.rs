@@ -16,11 +16,10 @@
 pub(crate) mod account;
 pub(crate) mod running;
 
-pub use self::account::Cost;
+pub use self::account::{Cost, Settlement};
 pub use self::running::RunningCost;
 mod amount;
 mod from;
-pub mod llm;
 mod number;
 mod reply;
 

@@ -169,6 +169,10 @@ impl Reply for Response {
         None
     }
 
+    fn running(&self) -> Option<crate::cost::RunningCost> {
+        None
+    }
+
     fn is_refusal(&self) -> bool {
         false
     }

@@ -1,6 +1,5 @@
 //! Writing the header fields of a response, for any framework's header map.
 
-use crate::http::dialect::field::DialectField;
 use crate::http::fields;
 use crate::limit::Decision;
 
@@ -132,8 +131,8 @@ pub enum Field {
     SurrogateControl,
     /// `Location`
     Location,
-    /// A field of a [`Dialect`](crate::response::Dialect).
-    Dialect(DialectField),
+    /// Another field, by its name in lower case.
+    Named(&'static str),
 }
 
 impl Field {
@@ -152,7 +151,7 @@ impl Field {
             Self::CdnCacheControl => "cdn-cache-control",
             Self::SurrogateControl => "surrogate-control",
             Self::Location => "location",
-            Self::Dialect(field) => field.name(),
+            Self::Named(name) => name,
         }
     }
 }

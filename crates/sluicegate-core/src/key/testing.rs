@@ -128,8 +128,4 @@ impl View for Request {
     fn route_hint(&self) -> &'static str {
         "use the router"
     }
-
-    fn tokens_hint(&self) -> Option<&'static str> {
-        None
-    }
 }

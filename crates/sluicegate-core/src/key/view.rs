@@ -61,8 +61,4 @@ pub trait View {
 
     /// The line to add to the server's set-up if [`route`](Self::route) returns `None`.
     fn route_hint(&self) -> &'static str;
-
-    /// What to do if the request costs its tokens, and nobody has left
-    /// [`EstimatedTokens`](crate::cost::llm::EstimatedTokens) in its extensions; `None` where a layer can do so.
-    fn tokens_hint(&self) -> Option<&'static str>;
 }

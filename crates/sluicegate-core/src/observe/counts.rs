@@ -24,9 +24,9 @@ pub struct Counts {
     pub uncounted: u64,
     /// Decisions that the store failed to make.
     pub store_failures: u64,
-    /// Answers charged what was reserved for them, or what was seen of them, because nobody has read how many tokens they
-    /// used: the answer did not say it, it was compressed, or its client left before. See
-    /// [`settle_tokens`](crate::rule::By::settle_tokens).
+    /// Answers charged what was reserved for them, or what was seen of them, because nobody has read what they
+    /// cost: the answer did not say it, it was compressed, or its client left before. See
+    /// [`settle_by`](crate::rule::By::settle_by).
     pub unread: u64,
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Event<'a> {
     Incomplete(&'a Missing),
     /// The store did not decide.
     StoreFailed(&'a StoreError, OnStoreError),
-    /// It was answered, and nobody has read how many tokens that used.
+    /// It was answered, and nobody has read what that cost.
     Unread,
 }
 

@@ -3,10 +3,8 @@ use sluicegate_limit::internal::IntoRule;
 use super::contract::{KnownLimits, Rule};
 use super::limits_for::LimitsFor;
 use super::when::When;
-use crate::cost::CostOf;
 use crate::cost::account::{Account, Due, Reply};
-use crate::cost::llm::settle;
-use crate::cost::llm::usage::Count;
+use crate::cost::{CostOf, Settlement};
 use crate::key::{Key, KeyBuf, Missing, View};
 use crate::limit::{Limit, Limits};
 use crate::store::charge::{Charge, Price};
@@ -66,8 +64,8 @@ impl<K, L, C> By<K, L, C> {
     /// for it.
     ///
     /// It is called once the head of the response is there. If the handler has left a
-    /// [`RunningCost`](crate::cost::RunningCost) in the response's extensions, it is called when the body has ended,
-    /// failed, or been dropped because the client has gone.
+    /// [`RunningCost`](crate::cost::RunningCost) in the response's extensions, it is called when that is final, at the
+    /// latest when the body has ended, failed, or been dropped because the client has gone.
     ///
     /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
     /// so a small reservation lets it use much and pay little.
@@ -90,35 +88,14 @@ impl<K, L, C> By<K, L, C> {
         self.settle(Due::Cost, move |reply, charged| cost(reply).unwrap_or(charged))
     }
 
-    /// Corrects the charge to the tokens that the answer used: to what `count` counts of the
-    /// [`TokenUsage`](crate::cost::llm::TokenUsage) in the response's extensions, when that is final or the body has
-    /// ended.
-    ///
-    /// | then | the request is charged |
-    /// | --- | --- |
-    /// | the usage is final | what was used, even beyond the limit: the next requests wait for it |
-    /// | the client has gone, the stream broke, or the model did not report | the larger of the reservation and what was seen |
-    /// | the status is 400 or more, and no usage was reported | nothing |
-    /// | there is no `TokenUsage` | the [`Cost`](crate::Cost) that the handler left, else the reservation |
+    /// Corrects the charge to what a [`Settlement`] makes of the response: for crates that know how a kind of service
+    /// reports what it used, such as `sluicegate-llm` for tokens of language models.
     ///
     /// As with [`settle_cost`](Self::settle_cost), all that was used is owed, unless
     /// [`settle_at_most`](Self::settle_at_most) sets a bound.
-    ///
-    /// ```
-    /// use sluicegate::cost::llm::{Count, tokens};
-    /// use sluicegate::{Claim, Limit};
-    ///
-    /// // 40,000 tokens of input and 8,000 of output a minute. Input that the model had in its cache is free.
-    /// let (key, input, output) = (Claim("api_key"), Count::UncachedInput, Count::Output);
-    /// let rule = (
-    ///     Limit::per_minute(40_000).named("input").by(key).cost(tokens(input)).settle_tokens(input),
-    ///     Limit::per_minute(8_000).named("output").by(key).cost(tokens(output)).settle_tokens(output),
-    /// );
-    /// # let _ = rule;
-    /// ```
     #[must_use]
-    pub fn settle_tokens(self, count: Count) -> Self {
-        self.settle(Due::Usage, move |reply, charged| settle::spent(reply, charged, count))
+    pub fn settle_by(self, settlement: impl Settlement) -> Self {
+        self.settled(Account::by(settlement))
     }
 
     /// Settles when the response's body has ended, failed, or been dropped because the client has gone, instead of
@@ -179,7 +156,10 @@ impl<K, L, C> By<K, L, C> {
         due: Due,
         spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
     ) -> Self {
-        let account = Account::new(due, spent);
+        self.settled(Account::new(due, spent))
+    }
+
+    fn settled(self, account: Account) -> Self {
         let account = match self.most {
             Some(most) => account.at_most(most),
             None => account,

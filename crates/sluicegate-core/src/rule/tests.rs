@@ -73,10 +73,6 @@ impl View for Request {
         Some(false)
     }
 
-    fn tokens_hint(&self) -> Option<&'static str> {
-        None
-    }
-
     fn route_hint(&self) -> &'static str {
         ""
     }

@@ -8,9 +8,10 @@ use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderName, HeaderValue, Request, Response};
 use sluicegate::adapter::{Framework, FrameworkBody, Peer};
 use sluicegate::key::Proxies;
-use sluicegate::response::{Body as Limited, Degraded, Dialect};
+use sluicegate::response::{Body as Limited, Degraded};
 use sluicegate::service::{RateLimitFor, RateLimitLayerFor};
 use sluicegate::store::BoxStore;
+use sluicegate_llm::Dialect;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 

@@ -14,10 +14,8 @@ use hyper::ext::on_informational;
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use metrics::counter;
-use sluicegate::cost::llm::EstimatedTokens;
-use sluicegate::response::WatchedBody;
-use sluicegate::service::UsageLayer;
 use sluicegate_config::proxy::{Listen, Upstream};
+use sluicegate_llm::{EstimatedTokens, UsageLayer, WatchedBody};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::run::Upload;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use sluicegate::response::ReadBody;
 use sluicegate_config::Live;
+use sluicegate_llm::tower::ReadBody;
 use tokio::time::{Sleep, sleep};
 
 use crate::proxy::hop;

@@ -9,7 +9,7 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use sluicegate::response::WatchedBody;
+use sluicegate_llm::WatchedBody;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::proxy::check::Bad;

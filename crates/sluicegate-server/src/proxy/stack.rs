@@ -10,12 +10,12 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use sluicegate::RateLimitLayer;
 use sluicegate::adapter::HttpView;
-use sluicegate::cost::llm::Estimate;
-use sluicegate::response::{Dialect, ReadBody};
-use sluicegate::service::{EstimateLayer, RateLimit};
+use sluicegate::service::RateLimit;
 use sluicegate::store::BoxStore;
 use sluicegate_config::proxy::Listen;
 use sluicegate_config::{FileThrottleLayer, Live};
+use sluicegate_llm::tower::ReadBody;
+use sluicegate_llm::{Dialect, Estimate, EstimateLayer};
 use tower::util::MapRequest;
 use tower::{Layer, Service, ServiceExt};
 

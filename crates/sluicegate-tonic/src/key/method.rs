@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use sluicegate::adapter::KeyTag;
 use sluicegate::condition::{Condition, PatternError};
 
-use super::called::{no_method, split};
+use super::service::{no_method, split};
 use super::{Key, KeyBuf, Missing, View};
 
 /// The method of a gRPC call with its service: `/helloworld.Greeter/SayHello`.

@@ -1,6 +1,5 @@
 //! Keys of gRPC calls, beside those of [`sluicegate::key`].
 
-mod called;
 #[cfg(feature = "tls")]
 mod certificate;
 mod metadata;

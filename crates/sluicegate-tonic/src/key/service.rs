@@ -3,7 +3,6 @@ use std::borrow::Cow;
 use sluicegate::adapter::KeyTag;
 use sluicegate::condition::Condition;
 
-use super::called::{no_method, split};
 use super::{Key, KeyBuf, Missing, View};
 
 /// The service of a gRPC call, with its package: `helloworld.Greeter`.
@@ -66,6 +65,17 @@ impl<V: View> Condition<V> for ServiceIs {
         let service = split(view.routed_path()).map(|(service, _)| service);
         Ok(service.is_some_and(|service| self.services.iter().any(|own| own == service)))
     }
+}
+
+/// The service and the method of a path. What follows another slash belongs to the method: tonic's router hands all of it
+/// to the service.
+pub(super) fn split(path: &str) -> Option<(&str, &str)> {
+    let (service, method) = path.strip_prefix('/')?.split_once('/')?;
+    (!service.is_empty() && !method.is_empty()).then_some((service, method))
+}
+
+pub(super) fn no_method() -> Missing {
+    Missing::client("a path of gRPC, such as `/helloworld.Greeter/SayHello`")
 }
 
 #[cfg(test)]

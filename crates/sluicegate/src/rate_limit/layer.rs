@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
-use sluicegate_core::adapter::{Enforcer, Hold, Refusal, client_error};
+use sluicegate_core::adapter::{AnyDialect, Enforcer, Hold, Refusal, client_error};
 use sluicegate_core::observe::{Counts, ShowKeys, Watch};
-use sluicegate_core::response::Dialect;
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
 use sluicegate_core::{Fields, Memory, Rejection};
@@ -215,18 +214,16 @@ impl<R, S, P, W> RateLimitLayerFor<R, S, P, W> {
         self.with(|enforcer| enforcer.fields = fields)
     }
 
-    /// Writes the header fields of OpenAI's or Anthropic's API too, for the clients of language models. `None`
-    /// changes nothing.
+    /// Writes the header fields of an API too, for its clients, such as those of `sluicegate-llm`. `None` changes
+    /// nothing.
     ///
     /// # Panics
     ///
-    /// If the [`Dialect`] names no policy, or one that none of the rule's limits has.
+    /// If the dialect tells of no policy, or of one that none of the rule's limits has.
     #[track_caller]
-    pub fn dialect(self, dialect: impl Into<Option<Dialect>>) -> Self {
-        match dialect.into() {
-            Some(dialect) => self.with(|enforcer| enforcer.speak(dialect)),
-            None => self,
-        }
+    pub fn dialect(self, dialect: impl Into<AnyDialect>) -> Self {
+        let dialect = dialect.into();
+        self.with(|enforcer| enforcer.speak(dialect))
     }
 
     /// Whether the decision is left in the extensions of requests, for handlers, and of responses, for outer layers, as

@@ -119,7 +119,7 @@ fn the_fields_of_anthropic_name_points_in_time() {
 }
 
 /// What a layer of this project writes, in a `dialect` and nothing else.
-async fn written(dialect: sluicegate::response::Dialect) -> Signal {
+async fn written(dialect: sluicegate_llm::Dialect) -> Signal {
     use sluicegate::{Fields, Global, Limit, ManualClock, Memory, RateLimitLayer};
     use tower::{Layer, ServiceExt};
     let clock = ManualClock::new();
@@ -142,7 +142,7 @@ async fn written(dialect: sluicegate::response::Dialect) -> Signal {
 
 #[tokio::test]
 async fn what_the_layers_write_in_a_dialect_is_understood() {
-    use sluicegate::response::Dialect;
+    use sluicegate_llm::Dialect;
     for dialect in [Dialect::openai(), Dialect::anthropic()] {
         let signal = written(dialect.requests("requests").tokens("tokens")).await;
         let [requests, tokens] = signal.quotas[..] else { panic!("{signal:?}") };

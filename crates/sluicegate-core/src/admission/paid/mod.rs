@@ -10,7 +10,6 @@ pub use self::record::{BodyGuard, HeaderLines, ReplyHead, ReplyRecord};
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
 use crate::admission::unserved::is_unserved;
 use crate::cost::account::{Account, Reply};
-use crate::cost::llm::settle::is_unread;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
 use crate::key::KeptKey;
@@ -78,7 +77,7 @@ enum Stage {
     /// The head of the response is there, and something waits for the end of its body.
     Answered {
         is_running: bool,
-        /// Whether what is charged by tokens is settled already.
+        /// Whether what waited for a running cost to be final is settled already.
         is_final: bool,
         /// What rules are asked about, unless only places are to be given back.
         reply: Option<Box<ReplyRecord>>,
@@ -269,7 +268,7 @@ impl<E: AsEnforcer> Paid<E> {
 
     #[inline(never)]
     fn close_by(&mut self, reply: &impl ReplyHead, is_refusal: bool) {
-        let is_running = reply.is_running();
+        let is_running = reply.running().is_some();
         let is_late = self.may_wait() && !is_refusal;
         let waits = |debit: &Debit| is_late && debit.waits(is_running);
         let debits = self.debits();
@@ -292,15 +291,15 @@ impl<E: AsEnforcer> Paid<E> {
         waits.then(|| mem::replace(self, Self::nothing()))
     }
 
-    /// A part of the body has passed. If the usage of its tokens is final, they are settled now: the end of the body may
-    /// come late, or never.
-    fn end_usage(&mut self) {
+    /// A part of the body has passed. If its running cost is final, it is settled now: the end of the body may come late, or
+    /// never.
+    fn end_running(&mut self) {
         let Stage::Answered { is_running, is_final: false, reply: Some(reply) } = &self.stage
         else {
             return;
         };
         if reply.is_final() {
-            let is_due = |debit: &Debit| debit.is_by_usage() && debit.waits(*is_running);
+            let is_due = |debit: &Debit| debit.is_by_running() && debit.waits(*is_running);
             let spent =
                 |debit: &Debit| if is_due(debit) { debit.spent(&**reply) } else { debit.cost };
             self.each(&self.debits(), spent);
@@ -319,7 +318,7 @@ impl<E: AsEnforcer> Paid<E> {
             self.note_unread(reply);
         }
         self.each(&self.debits(), |debit| {
-            let is_open = debit.waits(is_running) && !(is_final && debit.is_by_usage());
+            let is_open = debit.waits(is_running) && !(is_final && debit.is_by_running());
             if is_open { debit.spent_at_end(reply) } else { debit.cost }
         });
     }
@@ -356,10 +355,10 @@ impl<E: AsEnforcer> Paid<E> {
         }
     }
 
-    /// Tells the observer if tokens were charged for a response whose usage was not read.
+    /// Tells the observer if what a response cost was not read.
     fn note_unread(&self, reply: &dyn Reply) {
-        let counts_tokens = self.debits().iter().any(Debit::counts_tokens);
-        if let (true, Some(settings)) = (counts_tokens && is_unread(reply), self.settings()) {
+        let is_guess = self.debits().iter().any(|debit| debit.is_guess(reply));
+        if let (true, Some(settings)) = (is_guess, self.settings()) {
             settings.observer.saw(&settings.clock, Event::Unread);
         }
     }
@@ -398,7 +397,7 @@ impl<E: AsEnforcer> Paid<E> {
 
 impl<E: AsEnforcer> BodyGuard for Paid<E> {
     fn passed(&mut self) {
-        self.end_usage();
+        self.end_running();
     }
 
     fn saw_trailers(&mut self, trailers: &dyn Fn() -> Box<dyn HeaderLines>) {

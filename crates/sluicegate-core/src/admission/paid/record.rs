@@ -3,7 +3,6 @@ use std::fmt;
 use crate::condition::InFlightGuard;
 use crate::cost::RunningCost;
 use crate::cost::account::Reply;
-use crate::cost::llm::usage::TokenUsage;
 
 /// The head of a response.
 pub trait ReplyHead: Reply {
@@ -22,24 +21,17 @@ pub struct ReplyRecord {
     status: u16,
     cost: Option<u64>,
     running: Option<RunningCost>,
-    usage: Option<TokenUsage>,
     headers: Box<dyn HeaderLines>,
     trailers: Option<Box<dyn HeaderLines>>,
 }
 
 impl ReplyRecord {
-    /// Records `reply`, with these header fields. `running` is the cost that the handler reports while it streams its
-    /// answer.
-    pub fn new(
-        reply: &dyn Reply,
-        running: Option<RunningCost>,
-        headers: impl HeaderLines + 'static,
-    ) -> Self {
+    /// Records `reply`, with these header fields.
+    pub fn new(reply: &dyn Reply, headers: impl HeaderLines + 'static) -> Self {
         Self {
             status: reply.status(),
             cost: reply.cost(),
-            running,
-            usage: reply.usage(),
+            running: reply.running(),
             headers: Box::new(headers),
             trailers: None,
         }
@@ -49,9 +41,9 @@ impl ReplyRecord {
         self.trailers = Some(trailers);
     }
 
-    /// Whether it is known how many tokens were used, although the body may go on.
+    /// Whether it is known what the response cost, although the body may go on.
     pub(super) fn is_final(&self) -> bool {
-        self.usage.as_ref().is_some_and(TokenUsage::is_final)
+        self.running.as_ref().is_some_and(RunningCost::is_final)
     }
 }
 
@@ -66,11 +58,11 @@ impl Reply for ReplyRecord {
     }
 
     fn cost(&self) -> Option<u64> {
-        self.running.as_ref().map(RunningCost::total).or(self.cost)
+        self.running.as_ref().and_then(RunningCost::amount).or(self.cost)
     }
 
-    fn usage(&self) -> Option<TokenUsage> {
-        self.usage.clone()
+    fn running(&self) -> Option<RunningCost> {
+        self.running.clone()
     }
 
     /// What a limit refused was settled with the head.

@@ -33,6 +33,10 @@ impl Reply for Response {
         self.cost
     }
 
+    fn running(&self) -> Option<crate::cost::RunningCost> {
+        None
+    }
+
     fn is_refusal(&self) -> bool {
         self.is_refusal
     }
@@ -43,7 +47,7 @@ const HELD: Limit = Limit::concurrent(3);
 
 impl ReplyHead for Response {
     fn record(&self) -> ReplyRecord {
-        ReplyRecord::new(self, None, NoLines)
+        ReplyRecord::new(self, NoLines)
     }
 }
 

@@ -107,7 +107,7 @@ impl All {
             describe_counter!(
                 "sluicegate_unread_answers_total",
                 Unit::Count,
-                "Answers charged what was reserved, because nobody has read how many tokens they used."
+                "Answers charged what was reserved, because nobody has read what they cost."
             );
             counter!("sluicegate_unread_answers_total")
         })

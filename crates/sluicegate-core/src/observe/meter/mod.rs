@@ -88,7 +88,7 @@ impl Meter {
         self.handles.failed(error);
     }
 
-    /// Nobody has read how many tokens an answer used.
+    /// Nobody has read what an answer cost.
     #[inline]
     pub(crate) fn unread(&self) {
         #[cfg(feature = "metrics")]

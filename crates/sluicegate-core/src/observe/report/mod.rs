@@ -103,7 +103,7 @@ pub(crate) fn unread(so_far: u64) {
     #[cfg(feature = "tracing")]
     tracing::warn!(
         so_far,
-        "the tokens that an answer used were not read: it was charged what was reserved for it, or what was seen of it"
+        "what an answer cost was not read: it was charged what was reserved for it, or what was seen of it"
     );
 }
 

@@ -275,14 +275,14 @@ impl Debit {
             && self.account.as_ref().is_some_and(|account| account.waits(is_running))
     }
 
-    /// Whether it is settled as soon as the usage of tokens is final, which may be before the body has ended.
-    pub(crate) fn is_by_usage(&self) -> bool {
-        !self.limit.is_held() && self.account.as_ref().is_some_and(Account::is_by_usage)
+    /// Whether it is settled as soon as a running cost is final, which may be before the body has ended.
+    pub(crate) fn is_by_running(&self) -> bool {
+        !self.limit.is_held() && self.account.as_ref().is_some_and(Account::is_by_running)
     }
 
-    /// Whether it is settled by the usage of tokens, where one is reported.
-    pub(crate) fn counts_tokens(&self) -> bool {
-        self.account.as_ref().is_some_and(Account::counts_tokens)
+    /// Whether what it costs in the end is a guess.
+    pub(crate) fn is_guess(&self, reply: &dyn Reply) -> bool {
+        self.account.as_ref().is_some_and(|account| account.is_guess(reply))
     }
 
     /// The part of the cost that stays charged when the body has ended, or will never be sent.

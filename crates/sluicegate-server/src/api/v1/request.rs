@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use sluicegate_core::cost::llm::{EstimatedTokens, Usage};
 use sluicegate_core::key::Claims;
+use sluicegate_llm::{EstimatedTokens, Usage};
 use utoipa::ToSchema;
 
 use crate::api::read::{Object, text, text_or_nothing, unique_fields, unique_texts};

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::de::DeserializeOwned;
-use sluicegate_core::cost::llm::Usage;
+use sluicegate_llm::Usage;
 use utoipa::OpenApi;
 
 use super::decide::{Context, Outcome, no_store};

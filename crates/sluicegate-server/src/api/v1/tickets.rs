@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sluicegate_core::adapter::Reply;
 use sluicegate_core::clock::Clock;
-use sluicegate_core::cost::llm::{TokenUsage, Usage};
+use sluicegate_core::cost::RunningCost;
+use sluicegate_llm::{TokenUsage, Usage};
 
 use crate::admission::Paid;
 
@@ -130,10 +131,10 @@ impl Reply for ReportedCost {
         }
     }
 
-    fn usage(&self) -> Option<TokenUsage> {
+    fn running(&self) -> Option<RunningCost> {
         match self {
             Self::Spent(_) => None,
-            Self::Tokens(usage) => Some(usage.clone()),
+            Self::Tokens(usage) => Some(usage.running_cost()),
         }
     }
 }

@@ -11,10 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use sluicegate_axum::cost::llm::{Count, Estimate, tokens};
-use sluicegate_axum::response::Dialect;
-use sluicegate_axum::service::{EstimateLayer, UsageLayer};
 use sluicegate_axum::{Header, Limit, RateLimitLayer};
+use sluicegate_llm::{Count, Dialect, Estimate, EstimateLayer, UsageLayer, tokens, used_tokens};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -27,7 +25,7 @@ fn app(attempts: Arc<AtomicUsize>) -> Router {
     let key = Header("authorization");
     let rule = (
         Limit::per_minute(500).named("requests").by(key),
-        BUDGET.by(key).cost(tokens(Count::All)).settle_tokens(Count::All),
+        BUDGET.by(key).cost(tokens(Count::All)).settle_by(used_tokens(Count::All)),
     );
     let dialect = Dialect::openai().requests("requests").tokens("tokens");
     let limits =

@@ -1,0 +1,166 @@
+//! How many tokens a request may use, by its body.
+
+mod asked;
+mod scan;
+mod text;
+mod unicode;
+mod unpack;
+
+use self::text::Text;
+use self::unpack::Unpack;
+use crate::answer::is_plain;
+use crate::tokens::EstimatedTokens;
+
+/// How many tokens to reserve for a request, by its body: a JSON document in the form of OpenAI's, Anthropic's or Gemini's API.
+///
+/// The output is what the request allows: the largest of `max_tokens`, `max_completion_tokens`, `max_output_tokens` and
+/// `generationConfig.maxOutputTokens`, times `n`, `best_of` or `candidateCount`. The input is a token for each four bytes of text, and [`media`](Self::media) for each image,
+/// recording or file. Text is also what tools and their calls contain: names, numbers and all. Tokens that are given as
+/// numbers count one each.
+///
+/// Services read more than JSON, so this does too, whatever the header fields say: UTF-16 and UTF-32, a byte order mark,
+/// `NaN`, names in any case, numbers of any length, and what is compressed by gzip or deflate. A body that packs more than
+/// 32 bytes into one, beyond 128 KiB, is read in part and counts as at least two million tokens. The rest of a body that is
+/// not JSON is searched for bounds of the output. Such a body counts by its length, and at least as
+/// [`unknown`](Self::unknown).
+///
+/// The estimate errs on the high side on purpose, because what is reserved too much is given back, and what is reserved
+/// too little is used before it is paid.
+///
+/// ```
+/// use sluicegate_llm::Estimate;
+///
+/// let mut reader = Estimate::new().output(1_000).reader();
+/// reader.read(br#"{"messages":[{"role":"user","content":"Say hello to Ada."}],"max_tok"#);
+/// reader.read(br#"ens":50}"#);
+/// let tokens = reader.finish();
+/// assert_eq!((tokens.input, tokens.output), (6, 50));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    output: u64,
+    media: u64,
+    unknown: u64,
+    larger: bool,
+}
+
+impl Estimate {
+    /// 1,000 tokens of output where the request does not bound it, 1,600 for each image, and 4,000 for a request that
+    /// cannot be read.
+    pub const fn new() -> Self {
+        Self { output: 1_000, media: 1_600, unknown: 4_000, larger: false }
+    }
+
+    /// The output of a request that does not bound it.
+    #[must_use]
+    pub const fn output(self, tokens: u64) -> Self {
+        Self { output: tokens, ..self }
+    }
+
+    /// The input for each image, recording or file, of which neither the length nor the address says how many tokens it
+    /// has. A reference counts like what it stands for: an address, the name of a file, `previous_response_id`. 1,600 by
+    /// default: about what Anthropic's page "Vision" names for the largest image that is not scaled
+    /// down.
+    #[must_use]
+    pub const fn media(self, tokens: u64) -> Self {
+        Self { media: tokens, ..self }
+    }
+
+    /// The least input and output together of a request whose body is not such a document: it is compressed, or its
+    /// header says so, it is nested more than 128 levels deep, or it is not JSON. 4,000 by default. A body that cannot be
+    /// read counts a token for each four bytes, and what its header says changes nothing about that. A request without a
+    /// body asks no model, and reserves nothing.
+    ///
+    /// Bodies that are compressed in another way than by gzip or deflate count by their compressed length. If your service
+    /// unpacks them, unpack them before the estimate.
+    #[must_use]
+    pub const fn unknown(self, tokens: u64) -> Self {
+        Self { unknown: tokens, ..self }
+    }
+
+    /// Reserves the larger of input and output instead of the sum for [`Count::All`](crate::Count::All), as OpenAI's
+    /// guide "Rate limits" describes it. More requests fit, and those that use both exceed the limit until they
+    /// have paid.
+    #[must_use]
+    pub const fn larger(self) -> Self {
+        Self { larger: true, ..self }
+    }
+
+    /// Begins to read a body.
+    pub fn reader(&self) -> EstimateReader {
+        EstimateReader {
+            estimate: *self,
+            text: Text::new(),
+            unpack: Unpack::new(),
+            is_empty: true,
+            is_plain: true,
+            is_deflate: false,
+        }
+    }
+
+    const fn of_unknown(&self) -> EstimatedTokens {
+        EstimatedTokens { input: self.unknown, output: self.unknown, all: self.unknown }
+    }
+
+    fn tokens(&self, input: u64, output: u64) -> EstimatedTokens {
+        match self.larger {
+            true => EstimatedTokens { input, output, all: input.max(output) },
+            false => EstimatedTokens::new(input, output),
+        }
+    }
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Reads the body of a request, in pieces of any length; see [`Estimate`]. It keeps nothing of it but some numbers.
+#[derive(Debug)]
+pub struct EstimateReader {
+    estimate: Estimate,
+    /// The bytes as they are.
+    text: Text,
+    /// The same bytes, as far as they are compressed.
+    unpack: Unpack,
+    is_empty: bool,
+    /// By what the header says.
+    is_plain: bool,
+    is_deflate: bool,
+}
+
+impl EstimateReader {
+    /// The request has a field `Content-Encoding` with this value. If that says anything but `identity`, the estimate is at
+    /// least that of [`Estimate::unknown`], whatever the bytes are.
+    pub fn encoding(&mut self, content_encoding: &[u8]) {
+        for coding in content_encoding.split(|byte| *byte == b',') {
+            self.is_plain &= is_plain(coding);
+            self.is_deflate |= coding.trim_ascii().eq_ignore_ascii_case(b"deflate");
+        }
+    }
+
+    /// Reads the next bytes of the body.
+    pub fn read(&mut self, bytes: &[u8]) {
+        self.is_empty &= bytes.is_empty();
+        // A body that begins like a compressed one may be something else, so it is always read as it is too.
+        self.text.read(bytes);
+        self.unpack.read(bytes, self.is_deflate);
+    }
+
+    /// The estimate, once the whole body was read.
+    pub fn finish(self) -> EstimatedTokens {
+        let Self { estimate, text, unpack, is_empty, is_plain, .. } = self;
+        if is_empty {
+            return EstimatedTokens::new(0, 0);
+        }
+        let mut tokens = text.finish(&estimate, 0);
+        if let Some(unpacked) = unpack.finish(&estimate) {
+            tokens = tokens.max(unpacked);
+        }
+        if is_plain { tokens } else { tokens.max(estimate.of_unknown()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Reads JSON as its bytes arrive, in pieces of any length, and keeps nothing but the path and the beginning of one
+//! value.
+//!
+//! A parser that needs the whole document would have to hold a body of any length. This one shows each number and each
+//! string together with the names that lead to it, and needs the same memory for every document. What a string
+//! contains is never taken for structure.
+
+mod number;
+mod path;
+
+pub(crate) use self::number::Number;
+pub(crate) use self::path::{Name, Path};
+
+/// The longest text of a key or string that is kept. No name in [`Name`] is longer.
+const KEPT: usize = 40;
+
+/// The length of `true`, `false` and `null`, about.
+const WORD: u64 = 4;
+
+/// What is shown of a document.
+pub(crate) trait Visit {
+    /// A number at `path`. `None` if it is negative or malformed.
+    fn number(&mut self, path: &Path, number: Option<u64>);
+
+    /// A string at `path`.
+    fn string(&mut self, path: &Path, string: Seen<'_>);
+
+    /// A key, a number, `true`, `false` or `null` of this length at `path`.
+    fn word(&mut self, _path: &Path, _length: u64) {}
+}
+
+/// What is kept of a string.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    /// Its first bytes.
+    pub(crate) beginning: &'a [u8],
+    /// How long it is in bytes.
+    pub(crate) length: u64,
+    /// The number that it is, however long.
+    pub(crate) number: Option<u64>,
+    /// Whether it has only characters that are visible in ASCII: no space, no line break, no other script.
+    pub(crate) is_solid: bool,
+}
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Value,
+    /// A value, or the end of an empty array.
+    FirstValue,
+    /// A key, or the end of an empty object.
+    FirstKey,
+    Key,
+    Colon,
+    /// A comma, or the end of the array or object.
+    More,
+    /// In a string, which is a key or a value.
+    Text {
+        is_key: bool,
+    },
+    /// Behind a backslash in a string.
+    Escape {
+        is_key: bool,
+    },
+    /// In the four digits of `\u0041`.
+    Unicode {
+        is_key: bool,
+        left: u8,
+        code: u32,
+    },
+    Number,
+    /// In `true`, `false`, `null`, or one of the words that Python writes for numbers, of which these letters are missing.
+    Word(&'static [u8]),
+    /// The document is complete.
+    End,
+    /// This is not JSON, or it is nested too deeply.
+    Broken,
+}
+
+/// A reader of one document.
+#[derive(Debug, Clone)]
+pub(crate) struct Json {
+    expect: Expect,
+    path: Path,
+    kept: [u8; KEPT],
+    /// The length of the whole text, of which the beginning is in `kept`.
+    length: u64,
+    is_solid: bool,
+    number: Number,
+}
+
+impl Json {
+    pub(crate) fn new() -> Self {
+        Self {
+            expect: Expect::Value,
+            path: Path::new(),
+            kept: [0; KEPT],
+            length: 0,
+            is_solid: true,
+            number: Number::new(),
+        }
+    }
+
+    /// Whether the bytes so far are a whole document.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.expect == Expect::End
+    }
+
+    /// Reads the next bytes. Returns those that are not read, because they are not JSON, or nested too deeply.
+    pub(crate) fn read<'b>(&mut self, bytes: &'b [u8], visit: &mut impl Visit) -> &'b [u8] {
+        let mut rest = bytes;
+        while let Some(&byte) = rest.first() {
+            match self.expect {
+                Expect::Broken => return rest,
+                Expect::Text { is_key } => rest = self.text(rest, is_key, visit),
+                // A number ends with the byte behind it, which is then read again.
+                Expect::Number if !number::goes_on(byte) => self.end_number(visit),
+                expect => {
+                    self.expect = self.next(expect, byte, visit);
+                    if self.expect == Expect::Broken {
+                        return rest;
+                    }
+                    rest = &rest[1..];
+                }
+            }
+        }
+        rest
+    }
+
+    fn next(&mut self, expect: Expect, byte: u8, visit: &mut impl Visit) -> Expect {
+        match (expect, byte) {
+            (Expect::Escape { is_key }, byte) => self.escape(is_key, byte),
+            (Expect::Unicode { is_key, left, code }, byte) => {
+                self.unicode(is_key, left, code, byte)
+            }
+            (Expect::Number, b'I') => Expect::Word(b"nfinity"),
+            (Expect::Number, byte) => {
+                self.length += 1;
+                self.number.read(&[byte]);
+                Expect::Number
+            }
+            (Expect::Word(left), byte) => self.word(left, byte, visit),
+            (expect, b' ' | b'\t' | b'\n' | b'\r') => expect,
+            (Expect::FirstKey, b'}') | (Expect::FirstValue, b']') => self.close(byte),
+            (Expect::More, b'}' | b']') => self.close(byte),
+            (Expect::More, b',') => match self.path.is_object() {
+                true => Expect::Key,
+                false => Expect::Value,
+            },
+            (Expect::FirstKey | Expect::Key, b'"') => self.begin_text(true),
+            (Expect::Colon, b':') => Expect::Value,
+            (Expect::Value | Expect::FirstValue, byte) => self.begin_value(byte),
+            _ => Expect::Broken,
+        }
+    }
+
+    fn begin_value(&mut self, byte: u8) -> Expect {
+        match byte {
+            b'{' if self.path.open(true) => Expect::FirstKey,
+            b'[' if self.path.open(false) => Expect::FirstValue,
+            b'"' => self.begin_text(false),
+            b't' => Expect::Word(b"rue"),
+            b'f' => Expect::Word(b"alse"),
+            b'n' => Expect::Word(b"ull"),
+            b'N' => Expect::Word(b"aN"),
+            b'I' => Expect::Word(b"nfinity"),
+            b'-' | b'0'..=b'9' => {
+                (self.length, self.number) = (1, Number::new());
+                self.number.read(&[byte]);
+                Expect::Number
+            }
+            _ => Expect::Broken,
+        }
+    }
+
+    fn begin_text(&mut self, is_key: bool) -> Expect {
+        (self.length, self.is_solid, self.number) = (0, true, Number::new());
+        Expect::Text { is_key }
+    }
+
+    fn close(&mut self, byte: u8) -> Expect {
+        if self.path.is_object() != (byte == b'}') {
+            return Expect::Broken;
+        }
+        self.path.close();
+        self.after_value()
+    }
+
+    fn after_value(&self) -> Expect {
+        if self.path.is_empty() { Expect::End } else { Expect::More }
+    }
+
+    fn word(&self, left: &'static [u8], byte: u8, visit: &mut impl Visit) -> Expect {
+        match left {
+            [last] if *last == byte => {
+                visit.word(&self.path, WORD);
+                self.after_value()
+            }
+            [first, rest @ ..] if *first == byte => Expect::Word(rest),
+            _ => Expect::Broken,
+        }
+    }
+
+    /// Reads a string up to its end, an escape, or the end of the bytes. Returns the bytes behind that.
+    fn text<'b>(&mut self, bytes: &'b [u8], is_key: bool, visit: &mut impl Visit) -> &'b [u8] {
+        let end = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+        let (text, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        self.keep_all(text);
+        let Some((byte, rest)) = rest.split_first() else { return rest };
+        self.expect = match byte {
+            b'\\' => Expect::Escape { is_key },
+            b'"' if is_key => {
+                self.path.name(Name::of(self.kept()));
+                visit.word(&self.path, self.length);
+                Expect::Colon
+            }
+            b'"' => {
+                let (beginning, length, is_solid) = (self.kept(), self.length, self.is_solid);
+                let number = self.number.value();
+                visit.string(&self.path, Seen { beginning, length, number, is_solid });
+                self.after_value()
+            }
+            _ => Expect::Broken,
+        };
+        rest
+    }
+
+    fn escape(&mut self, is_key: bool, byte: u8) -> Expect {
+        let meant = match byte {
+            b'"' | b'\\' | b'/' => byte,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => return Expect::Unicode { is_key, left: 4, code: 0 },
+            _ => return Expect::Broken,
+        };
+        self.keep(meant);
+        Expect::Text { is_key }
+    }
+
+    /// A key may be written by escapes, and means the same then: `"max\u005ftokens"`.
+    fn unicode(&mut self, is_key: bool, left: u8, code: u32, byte: u8) -> Expect {
+        let Some(digit) = char::from(byte).to_digit(16) else { return Expect::Broken };
+        let code = 16 * code + digit;
+        if left > 1 {
+            return Expect::Unicode { is_key, left: left - 1, code };
+        }
+        match u8::try_from(code) {
+            Ok(ascii) if ascii.is_ascii() => self.keep(ascii),
+            // No name has one of these. Most take three bytes in UTF-8.
+            _ => self.keep_all(&[0xff; 3]),
+        }
+        Expect::Text { is_key }
+    }
+
+    fn end_number(&mut self, visit: &mut impl Visit) {
+        visit.number(&self.path, self.number.value());
+        visit.word(&self.path, self.length);
+        self.expect = self.after_value();
+    }
+
+    fn kept(&self) -> &[u8] {
+        &self.kept[..self.kept_length()]
+    }
+
+    fn kept_length(&self) -> usize {
+        usize::try_from(self.length).unwrap_or(KEPT).min(KEPT)
+    }
+
+    fn keep(&mut self, byte: u8) {
+        self.keep_all(&[byte]);
+    }
+
+    fn keep_all(&mut self, text: &[u8]) {
+        let from = self.kept_length();
+        let room = text.len().min(KEPT - from);
+        self.kept[from..from + room].copy_from_slice(&text[..room]);
+        self.length += text.len() as u64;
+        self.is_solid &= text.iter().all(u8::is_ascii_graphic);
+        self.number.read(text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

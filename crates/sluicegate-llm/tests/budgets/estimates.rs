@@ -1,0 +1,101 @@
+//! What is reserved for a request, and how its body is passed on.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use sluicegate_llm::{Estimate, EstimatedTokens};
+
+use super::model::{Model, Stream, request};
+
+#[tokio::test]
+async fn a_body_reaches_the_model_as_it_was_sent() {
+    let model = Model::new();
+    let text = " {\"max_tokens\" : 5,\r\n\t\"messages\": [{\"content\": \"日本\\u8a9e\"}]}\n";
+    for text in [text, "not JSON", ""] {
+        model.ask_and_read(text).await;
+        assert_eq!(model.asked.lock().unwrap().pop().unwrap(), text);
+    }
+}
+
+#[tokio::test]
+async fn what_the_request_allows_is_reserved() {
+    let model = Model::new();
+    let _response = model.ask(r#"{"prompt": "12345678", "max_tokens": 70}"#).await;
+    assert_eq!(model.spent(), 72);
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_read_reserves_the_default() {
+    let model = Model::with(Estimate::new().unknown(700));
+    let _plain = model.ask("max_tokens=5").await;
+    assert_eq!(model.spent(), 700);
+    let mut compressed = request(r#"{"max_tokens": 5}"#);
+    compressed.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+    let _compressed = model.send(compressed).await;
+    assert_eq!(model.spent(), 1_400);
+}
+
+/// Services read what a client sends, whatever its header says of it.
+#[tokio::test]
+async fn what_the_header_says_lowers_no_reservation() {
+    let text = format!("{{\"prompt\": \"{}\", \"max_tokens\": 50}}", "four".repeat(2_000));
+    for lines in [
+        &[("content-encoding", "gzip")][..],
+        &[("content-encoding", "x")],
+        &[("content-encoding", "identity, identity")],
+        &[("content-encoding", "identity"), ("content-encoding", "br")],
+        &[("content-type", "application/json; charset=utf-16")],
+    ] {
+        let model = Model::with(Estimate::new().unknown(700));
+        let mut asked = request(&text);
+        for (name, value) in lines {
+            asked.headers_mut().append(*name, value.parse().unwrap());
+        }
+        let _response = model.send(asked).await;
+        assert_eq!(model.spent(), 2_050, "{lines:?}");
+    }
+}
+
+/// Otherwise a client could have a long request estimated as one that cannot be read.
+#[tokio::test]
+async fn a_body_that_is_said_to_be_plain_is_read() {
+    let model = Model::with(Estimate::new().unknown(700));
+    for (coding, reserved) in [("identity", 50), (" IDENTITY ", 50), ("", 50), ("br", 700)] {
+        let before = model.spent();
+        let mut plain = request(r#"{"max_tokens": 50}"#);
+        plain.headers_mut().insert("content-encoding", coding.parse().unwrap());
+        let _plain = model.send(plain).await;
+        assert_eq!(model.spent() - before, reserved, "{coding:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_of_the_services_own_is_used() {
+    let model = Model::new();
+    let mut request = request(r#"{"max_tokens": 5}"#);
+    request.extensions_mut().insert(EstimatedTokens::new(300, 40));
+    let _response = model.send(request).await;
+    assert_eq!(model.spent(), 340);
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_bound_is_refused_and_charges_nothing() {
+    let model = Model::new();
+    for declared in [true, false] {
+        let mut request = request("");
+        *request.body_mut() = Full::new(Bytes::from(vec![b' '; 100_001]));
+        if declared {
+            request.headers_mut().insert("content-length", "100001".parse().unwrap());
+        }
+        assert_eq!(model.send(request).await.status(), 413);
+    }
+    assert_eq!(model.ask_and_read(&format!("{{{}}}", " ".repeat(99_998))).await, 200);
+    assert_eq!(model.asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_without_a_body_reserves_one_token() {
+    let model = Model::new();
+    model.answers(200, "application/json", Stream::of(&["{}"]));
+    let _response = model.ask("").await;
+    assert_eq!(model.spent(), 1);
+}

@@ -1,7 +1,0 @@
-//! Budgets of tokens: an estimate is reserved, and what was used is charged in the end.
-
-mod dialect;
-mod estimates;
-mod hostile;
-mod model;
-mod settling;
