@@ -6,6 +6,7 @@ use sluicegate_core::limit::LimitError;
 
 /// The limit that a descriptor meets.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Rule {
     /// What it allows. `None` is no limit at all.
     pub rate: Option<Rate>,
