@@ -137,7 +137,7 @@ where
     C: Clock,
 {
     fn spend(&self, _: &KeyBuf, cost: NonZeroU32) -> Result<u32, Option<Duration>> {
-        told(self.check_n(cost), self.clock())
+        remaining(self.check_n(cost), self.clock())
     }
 }
 
@@ -147,14 +147,17 @@ where
     C: Clock,
 {
     fn spend(&self, key: &KeyBuf, cost: NonZeroU32) -> Result<u32, Option<Duration>> {
-        told(self.check_key_n(key, cost), self.clock())
+        remaining(self.check_key_n(key, cost), self.clock())
     }
 }
 
-type Told<P> = Result<Result<StateSnapshot, NotUntil<P>>, InsufficientCapacity>;
+type CheckResult<P> = Result<Result<StateSnapshot, NotUntil<P>>, InsufficientCapacity>;
 
-fn told<C: Clock>(told: Told<C::Instant>, clock: &C) -> Result<u32, Option<Duration>> {
-    match told {
+fn remaining<C: Clock>(
+    checked: CheckResult<C::Instant>,
+    clock: &C,
+) -> Result<u32, Option<Duration>> {
+    match checked {
         Ok(Ok(snapshot)) => Ok(snapshot.remaining_burst_capacity()),
         Ok(Err(until)) => Err(Some(until.wait_time_from(clock.now()))),
         Err(_) => Err(None),

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{NotKeyed, StateStore};
@@ -16,7 +17,6 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Keys, Receipt};
 use sluicegate_core::limit::{LimitError, LimitStatus};
 
-use crate::clock::Now;
 use crate::quota::quota;
 
 /// The largest debt in nanoseconds, reached by charges beyond the limit. governor adds to it without checks.
@@ -192,5 +192,18 @@ impl StateStore for Debt {
         let (outcome, debt) = measure(Some(Nanos::new(self.0.get())))?;
         self.0.set(debt.as_u64());
         Ok(outcome)
+    }
+}
+
+/// A clock that always shows zero: governor is asked about the debt of this moment, and nothing else
+/// happens at any other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now;
+
+impl Clock for Now {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::new(0)
     }
 }

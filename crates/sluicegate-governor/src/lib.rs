@@ -40,7 +40,6 @@
 
 mod around;
 mod bucket;
-mod clock;
 mod quota;
 mod store;
 mod table;

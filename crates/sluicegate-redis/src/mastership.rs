@@ -18,7 +18,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::rows::mastership_keys;
 use crate::runtime::before;
 use crate::script::Call;
-use crate::script::master::{Candidate, Election, Heard, LIST_END, Page, Say, is_written};
+use crate::script::master::{Candidate, Election, LIST_END, Page, Say, Term, is_written};
 use crate::store::Redis;
 
 impl Redis {
@@ -183,7 +183,7 @@ pub(crate) async fn run(
     held: Weak<()>,
 ) {
     let lease = Duration::from_micros(candidate.lease);
-    let mut heard = Heard::default();
+    let mut heard = Term::default();
     loop {
         if held.strong_count() == 0 {
             let resigning = say(&shared, &candidate, heard, &Say::Resign);
@@ -214,9 +214,9 @@ pub(crate) async fn run(
                 heard = own;
                 stay(&roles, Reign { heard, until: end(sent, left) });
             }
-            Some(Election::Other { heard: Heard { fence, ends }, left, address }) => {
+            Some(Election::Other { heard: Term { fence, ends }, left, address }) => {
                 // Fences grow even if Redis has lost its keys: the next master takes one above all that a candidate has seen.
-                heard = Heard { fence: fence.max(heard.fence), ends };
+                heard = Term { fence: fence.max(heard.fence), ends };
                 soonest = soonest.min(Duration::from_micros(left));
                 let is_other = address != candidate.address && left > 0;
                 become_other(&roles, is_other.then(|| address.into()));
@@ -231,7 +231,7 @@ pub(crate) async fn run(
 /// A mastership, as far as it was heard of.
 #[derive(Debug, Clone, Copy)]
 struct Reign {
-    heard: Heard,
+    heard: Term,
     until: Instant,
 }
 
@@ -277,7 +277,7 @@ pub(crate) async fn record(
     fence: u32,
     changes: &[(bool, Vec<u8>)],
 ) -> Result<bool, Failure> {
-    let heard = Heard { fence: fence.into(), ..Heard::default() };
+    let heard = Term { fence: fence.into(), ..Term::default() };
     for changes in changes.chunks(CHANGES) {
         let answer = say(shared, candidate, heard, &Say::Record(changes)).await?;
         let is_written = is_written(&answer)
@@ -293,7 +293,7 @@ pub(crate) async fn record(
 async fn ask(
     shared: &Arc<Shared>,
     candidate: &Candidate,
-    heard: Heard,
+    heard: Term,
     saying: &Say<'_>,
 ) -> Option<Vec<u8>> {
     let patience = shared.runtime.sleep(Duration::from_micros(candidate.lease) / CALLS);
@@ -303,7 +303,7 @@ async fn ask(
 async fn say(
     shared: &Arc<Shared>,
     candidate: &Candidate,
-    heard: Heard,
+    heard: Term,
     say: &Say<'_>,
 ) -> Result<Vec<u8>, Failure> {
     let now = shared.runtime.clock.as_manual().map(sluicegate_core::ManualClock::now);

@@ -39,7 +39,7 @@ pub struct Session {
     sequence: u64,
     fence: u64,
     /// By name. In requests and answers they have the same order.
-    resources: IndexMap<Box<str>, Held>,
+    resources: IndexMap<Box<str>, Holding>,
     flight: Option<Flight>,
     next: u64,
     timeout: u64,
@@ -170,10 +170,10 @@ impl Session {
         (held.outstanding, held.learning) = (outstanding, learning);
     }
 
-    fn held(&mut self, resource: &str) -> &mut Held {
+    fn held(&mut self, resource: &str) -> &mut Holding {
         let at = self.resources.get_index_of(resource).unwrap_or_else(|| {
             self.next = 0;
-            self.resources.insert_full(resource.into(), Held::new()).0
+            self.resources.insert_full(resource.into(), Holding::new()).0
         });
         &mut self.resources[at]
     }
@@ -209,7 +209,7 @@ impl Session {
         (self.sequence, self.fence, &self.resources, self.flight, self.next <= now, self.greetings)
     }
 
-    fn find(&self, resource: &str) -> Option<&Held> {
+    fn find(&self, resource: &str) -> Option<&Holding> {
         self.resources.get(resource)
     }
 
@@ -374,7 +374,7 @@ pub(super) const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// What a client knows of one resource.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(super) struct Holding {
     pub(super) demands: Vec<Demand>,
     pub(super) outstanding: Amount,
     pub(super) learning: bool,
@@ -387,7 +387,7 @@ pub(super) struct Held {
     heard: Amount,
 }
 
-impl Held {
+impl Holding {
     pub(super) fn new() -> Self {
         Self {
             demands: vec![Demand::of(Amount::ZERO)],

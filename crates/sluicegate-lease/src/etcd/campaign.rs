@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
 use super::cluster::{
-    Cluster, Held, Keys, delete, get, is_absent, is_of_lease, is_of_revision, put,
+    Cluster, EtcdLease, Keys, delete, get, is_absent, is_of_lease, is_of_revision, put,
 };
 use super::generated::response_op::Response;
 use super::generated::{KeyValue, RangeRequest};
@@ -123,7 +123,7 @@ impl Candidate {
     /// Is the master until another one may be.
     async fn lead(
         &self,
-        mut held: Held,
+        mut held: EtcdLease,
         fence: u32,
         is_known: bool,
         roles: &watch::Sender<Role>,
@@ -164,7 +164,7 @@ impl Candidate {
     }
 
     /// The clients of earlier masters; `None` if the mastership has ended.
-    async fn known(&self, held: &mut Held) -> Result<Option<Vec<Known>>, Status> {
+    async fn known(&self, held: &mut EtcdLease) -> Result<Option<Vec<Known>>, Status> {
         let mut known = Vec::new();
         let (mut key, range_end) = (self.keys.clients.clone(), self.keys.end_of_clients());
         loop {
@@ -220,7 +220,7 @@ fn seconds(time: Duration) -> i64 {
 /// What a candidate has seen.
 enum Look {
     /// It is the master now, and whether the list of clients is complete.
-    Won(Held, bool),
+    Won(EtcdLease, bool),
     Other,
 }
 

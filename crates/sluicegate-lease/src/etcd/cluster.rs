@@ -27,7 +27,7 @@ pub(super) struct Cluster {
 
 /// A lease in etcd.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct EtcdLease {
     pub(super) id: i64,
     /// It has not ended before this moment.
     pub(super) until: Instant,
@@ -38,13 +38,13 @@ const SKEW: u32 = 20;
 
 impl Cluster {
     /// Makes a lease of so many seconds, or of the shortest time that etcd allows if that is longer.
-    pub(super) async fn grant(&self, seconds: i64) -> Result<Held, Status> {
+    pub(super) async fn grant(&self, seconds: i64) -> Result<EtcdLease, Status> {
         let began = Instant::now();
         let granted = self.call(async |channel| {
             LeaseClient::new(channel).lease_grant(LeaseGrantRequest { ttl: seconds }).await
         });
         let granted = granted.await?;
-        Ok(Held { id: granted.id, until: end(began, granted.ttl) })
+        Ok(EtcdLease { id: granted.id, until: end(began, granted.ttl) })
     }
 
     /// Lets a lease begin anew, and returns when it ends; `None` if it has ended.

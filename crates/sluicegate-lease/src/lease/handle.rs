@@ -18,13 +18,13 @@ use crate::limit::{LeasedBuilder, LeasedLimit, Wants};
 /// Clones are the same lease. When the last of them is dropped, the client gives the lease back.
 #[derive(Debug, Clone)]
 pub struct Lease {
-    held: Arc<Held>,
+    held: Arc<LeaseGuard>,
     seen: watch::Receiver<LeaseState>,
 }
 
 /// Gives a lease back when it is dropped.
 #[derive(Debug)]
-struct Held {
+struct LeaseGuard {
     entry: Arc<Entry>,
     owner: Arc<Owner>,
 }
@@ -39,7 +39,7 @@ impl Drop for Owner {
     }
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let shared = &self.owner.0;
         shared.wanted().entries.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
@@ -50,7 +50,7 @@ impl Drop for Held {
 impl Lease {
     pub(super) fn new(entry: Arc<Entry>, owner: Arc<Owner>) -> Self {
         let seen = entry.state.subscribe();
-        Self { held: Arc::new(Held { entry, owner }), seen }
+        Self { held: Arc::new(LeaseGuard { entry, owner }), seen }
     }
 
     /// The name of the resource.

@@ -98,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// All resources of a client.
 #[derive(Debug)]
 pub(super) struct Shared {
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<WantedResources>,
     /// Wakes the bottom half.
     pub(super) changed: Notify,
     /// Whether the bottom half has ended.
@@ -108,7 +108,7 @@ pub(super) struct Shared {
 
 /// What the top half wants. The bottom half compares it with what is there.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedResources {
     pub(super) entries: Vec<Arc<Entry>>,
     /// The bottom half gives everything back and ends.
     pub(super) is_closed: bool,
@@ -124,7 +124,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    pub(super) fn wanted(&self) -> MutexGuard<'_, WantedResources> {
         lock(&self.wanted)
     }
 

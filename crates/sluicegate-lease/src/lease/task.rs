@@ -19,7 +19,7 @@ pub(super) struct Task<T> {
     session: Session,
     transport: T,
     shared: Arc<Shared>,
-    followed: Vec<Followed>,
+    followed: Vec<LeasedResource>,
     /// Releases on their way.
     releases: JoinSet<()>,
     clock: Clock,
@@ -27,7 +27,7 @@ pub(super) struct Task<T> {
 
 /// A resource that the client asks for.
 #[derive(Debug)]
-struct Followed {
+struct LeasedResource {
     entry: Arc<Entry>,
     /// What the application was told last.
     basis: Basis,
@@ -48,7 +48,7 @@ impl<T: Transport> Task<T> {
 
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
-        let ended = Ended(shared.clone());
+        let ended = EndNotice(shared.clone());
         let mut flight: Option<Flight> = None;
         while !self.follow_wishes() {
             let until = match self.session.poll(self.now()) {
@@ -81,8 +81,9 @@ impl<T: Transport> Task<T> {
     fn follow_wishes(&mut self) -> bool {
         let shared = self.shared.clone();
         let wanted = shared.wanted();
-        let is_wanted =
-            |one: &Followed| wanted.entries.iter().any(|entry| Arc::ptr_eq(entry, &one.entry));
+        let is_wanted = |one: &LeasedResource| {
+            wanted.entries.iter().any(|entry| Arc::ptr_eq(entry, &one.entry))
+        };
         let (kept, gone): (Vec<_>, Vec<_>) = self.followed.drain(..).partition(is_wanted);
         self.followed = kept;
         let gone: Vec<&str> = gone.iter().map(|gone| &*gone.entry.resource).collect();
@@ -94,14 +95,14 @@ impl<T: Transport> Task<T> {
                 self.session.add(&entry.resource, Amount::ZERO, entry.on_loss);
                 self.session.set_safe(&entry.resource, entry.safe);
                 let basis = entry.state.borrow().basis_at(Instant::now());
-                self.followed.push(Followed { entry: entry.clone(), basis });
+                self.followed.push(LeasedResource { entry: entry.clone(), basis });
             }
         }
         let is_closed = wanted.is_closed;
         // A limit that is dropped while the task looks at it gives its lease back, which takes this lock.
         drop(wanted);
         let now = self.now();
-        for Followed { entry, .. } in &self.followed {
+        for LeasedResource { entry, .. } in &self.followed {
             if entry.take_need() && !self.session.hurry(now) {
                 // Once the request on its way was answered.
                 entry.is_needed.store(true, Ordering::Relaxed);
@@ -112,7 +113,7 @@ impl<T: Transport> Task<T> {
             }
         }
         if self.session.is_due(now) {
-            for Followed { entry, .. } in &self.followed {
+            for LeasedResource { entry, .. } in &self.followed {
                 let (demand, limit) = (entry.demand(), entry.limit());
                 self.session.set_demands(&entry.resource, vec![demand]);
                 let outstanding = limit.as_ref().map_or(Amount::ZERO, LeasedLimit::outstanding);
@@ -148,7 +149,7 @@ impl<T: Transport> Task<T> {
     fn publish(&mut self) -> u64 {
         let now = Instant::now();
         let mut next = u64::MAX;
-        for Followed { entry, basis } in &mut self.followed {
+        for LeasedResource { entry, basis } in &mut self.followed {
             let (granted, until) = self.session.lease(&entry.resource);
             let state = LeaseState {
                 granted,
@@ -189,7 +190,7 @@ impl<T: Transport> Task<T> {
 
     /// Stops to use everything, and gives it back.
     async fn end(mut self) {
-        for Followed { entry, .. } in &self.followed {
+        for LeasedResource { entry, .. } in &self.followed {
             let nothing = LeaseState::before_the_first_grant(OnLoss::Stop, Amount::ZERO);
             entry.state.send_replace(nothing);
             if let Some(limit) = entry.limit() {
@@ -205,9 +206,9 @@ impl<T: Transport> Task<T> {
 }
 
 /// Tells that the task has ended, also when its runtime has.
-struct Ended(Arc<Shared>);
+struct EndNotice(Arc<Shared>);
 
-impl Drop for Ended {
+impl Drop for EndNotice {
     fn drop(&mut self) {
         self.0.ended.send_replace(true);
     }

@@ -6,10 +6,10 @@ use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::LimitError;
 use sluicegate_core::{Limit, Memory};
 
-use super::learned::{Kind, Learned};
+use super::learned::{DemandEstimate, Kind};
 use super::leased::LeasedLimit;
 use super::meter::{Bucket, Gauge, Terms};
-use super::state::{Meter, Pleas, Shown, State};
+use super::state::{DisplayedLimit, Meter, Pleas, State};
 use crate::amount::Amount;
 
 /// Makes a [`LeasedLimit`].
@@ -125,8 +125,8 @@ impl LeasedBuilder {
         let state = State {
             terms: Terms::NOTHING,
             meter,
-            learned: Learned::new(kind, micros),
-            shown: Shown::new(limit, &self.name),
+            learned: DemandEstimate::new(kind, micros),
+            shown: DisplayedLimit::new(limit, &self.name),
             wants: self.wants,
             is_closed: false,
             is_needed: false,

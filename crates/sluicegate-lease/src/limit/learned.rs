@@ -26,7 +26,7 @@ const REMEMBERED: u64 = 100;
 
 /// Learns from events. Time is passed in, in microseconds; the state does not grow.
 #[derive(Debug, Clone)]
-pub(super) struct Learned {
+pub(super) struct DemandEstimate {
     kind: Kind,
     /// The length of a slot.
     slot: u64,
@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Peak,
 }
 
-impl Learned {
+impl DemandEstimate {
     /// Learns by a window of `window` microseconds.
     pub(super) fn new(kind: Kind, window: u64) -> Self {
         let slot = (window / SLOTS as u64).max(1);
@@ -220,18 +220,18 @@ mod tests {
     const SECOND: u64 = 1_000_000;
     const START: u64 = 1_700_000_000 * SECOND;
 
-    fn rate() -> Learned {
-        Learned::new(Kind::Sum, SECOND)
+    fn rate() -> DemandEstimate {
+        DemandEstimate::new(Kind::Sum, SECOND)
     }
 
     /// Events spread evenly over a second, `second` seconds after the start.
-    fn events(learned: &mut Learned, second: u64, count: u64) {
+    fn events(learned: &mut DemandEstimate, second: u64, count: u64) {
         for event in 0..count {
             learned.sum(START + second * SECOND + event * SECOND / count, 1);
         }
     }
 
-    fn wants(learned: &mut Learned, second: u64) -> f64 {
+    fn wants(learned: &mut DemandEstimate, second: u64) -> f64 {
         learned.wants(START + second * SECOND, 0).as_f64()
     }
 
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn the_most_in_use_or_waiting_is_wanted_of_a_gauge() {
-        let mut learned = Learned::new(Kind::Peak, SECOND);
+        let mut learned = DemandEstimate::new(Kind::Peak, SECOND);
         learned.peak(START, 3, 3);
         learned.peak(START + 1, 7, 3);
         assert_eq!(learned.wants(START + SECOND / 2, 3).as_f64(), 7.0);

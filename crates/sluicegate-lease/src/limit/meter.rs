@@ -49,7 +49,7 @@ const RETURNS: usize = 8;
 
 /// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spent {
+pub(super) enum BucketAnswer {
     /// Goes ahead after so many microseconds.
     Admit(u64),
     /// Would be admitted after so many, if that is known and the lease is renewed.
@@ -130,10 +130,10 @@ impl Bucket {
     }
 
     /// Spends `cost` now, or books a place up to `patience` microseconds ahead, within the lease.
-    pub(super) fn spend(&mut self, terms: &Terms, cost: u64, patience: u64) -> Spent {
+    pub(super) fn spend(&mut self, terms: &Terms, cost: u64, patience: u64) -> BucketAnswer {
         let capacity = terms.at(self.at);
         let answer = self.ask(terms, cost, patience);
-        if let Spent::Admit(wait) = answer {
+        if let BucketAnswer::Admit(wait) = answer {
             self.level -= self.parts(cost);
             self.charges += 1;
             if wait > 0 {
@@ -148,18 +148,18 @@ impl Bucket {
     }
 
     /// What [`spend`](Self::spend) would answer.
-    pub(super) fn ask(&self, terms: &Terms, cost: u64, patience: u64) -> Spent {
+    pub(super) fn ask(&self, terms: &Terms, cost: u64, patience: u64) -> BucketAnswer {
         let capacity = terms.at(self.at);
         let needed = self.parts(cost);
         if capacity.is_zero() || needed > self.burst_of(capacity) {
             // The grant may grow.
-            return Spent::Refuse(None);
+            return BucketAnswer::Refuse(None);
         }
         let missing = u128::try_from(needed.saturating_sub(self.level)).unwrap_or(0);
         match terms.flows_in(self.at, missing) {
-            Some(wait) if wait <= patience => Spent::Admit(wait),
-            Some(wait) => Spent::Refuse(Some(wait)),
-            None => Spent::Refuse(time_for(missing, capacity)),
+            Some(wait) if wait <= patience => BucketAnswer::Admit(wait),
+            Some(wait) => BucketAnswer::Refuse(Some(wait)),
+            None => BucketAnswer::Refuse(time_for(missing, capacity)),
         }
     }
 

@@ -6,8 +6,8 @@ use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
 use super::build::Wants;
-use super::learned::Learned;
-use super::meter::{Bucket, Gauge, Mark, Spent, Terms};
+use super::learned::DemandEstimate;
+use super::meter::{Bucket, BucketAnswer, Gauge, Mark, Terms};
 use crate::amount::Amount;
 
 /// What a limit knows of its lease, of what is spent, and of what is asked. Decides without a clock.
@@ -15,8 +15,8 @@ use crate::amount::Amount;
 pub(super) struct State {
     pub(super) terms: Terms,
     pub(super) meter: Meter,
-    pub(super) learned: Learned,
-    pub(super) shown: Shown,
+    pub(super) learned: DemandEstimate,
+    pub(super) shown: DisplayedLimit,
     pub(super) wants: Wants,
     /// Given back: nothing may be used any more.
     pub(super) is_closed: bool,
@@ -53,7 +53,7 @@ pub(super) enum Meter {
 }
 
 /// The answer to a request, and what it did to the limit.
-pub(super) struct Decided {
+pub(super) struct LimitAnswer {
     pub(super) verdict: Verdict,
     pub(super) status: LimitStatus,
 }
@@ -94,12 +94,12 @@ impl State {
     }
 
     /// Spends `cost`, or books a place up to `patience` ahead.
-    pub(super) fn take(&mut self, cost: u64, patience: Duration) -> Decided {
+    pub(super) fn take(&mut self, cost: u64, patience: Duration) -> LimitAnswer {
         let spent = match &mut self.meter {
             Meter::Rate(bucket) => {
                 let ends_silence = self.learned.sum(self.now, cost);
                 let spent = bucket.spend(&self.terms, cost, micros(patience));
-                if ends_silence || matches!(spent, Spent::Refuse(_)) {
+                if ends_silence || matches!(spent, BucketAnswer::Refuse(_)) {
                     self.plead();
                 }
                 spent
@@ -110,11 +110,11 @@ impl State {
                 let refused = if is_taken { 0 } else { cost };
                 let needed = gauge.needs(self.learned.slot_of(self.now), refused);
                 self.learned.peak(self.now, needed, before);
-                if is_taken { Spent::Admit(0) } else { Spent::Refuse(None) }
+                if is_taken { BucketAnswer::Admit(0) } else { BucketAnswer::Refuse(None) }
             }
         };
         let mut decided = self.decided(spent);
-        if matches!(spent, Spent::Admit(_)) {
+        if matches!(spent, BucketAnswer::Admit(_)) {
             decided.status.charged = cost;
             decided.status.receipt = self.receipt();
         }
@@ -153,16 +153,18 @@ impl State {
     }
 
     /// What [`take`](Self::take) would answer.
-    pub(super) fn peek(&mut self, cost: u64, patience: Duration) -> Decided {
+    pub(super) fn peek(&mut self, cost: u64, patience: Duration) -> LimitAnswer {
         let spent = match &self.meter {
             Meter::Rate(bucket) => bucket.ask(&self.terms, cost, micros(patience)),
-            Meter::Gauge(gauge) if gauge.is_free(self.now, &self.terms, cost) => Spent::Admit(0),
-            Meter::Gauge(_) => Spent::Refuse(None),
+            Meter::Gauge(gauge) if gauge.is_free(self.now, &self.terms, cost) => {
+                BucketAnswer::Admit(0)
+            }
+            Meter::Gauge(_) => BucketAnswer::Refuse(None),
         };
         self.decided(spent)
     }
 
-    fn decided(&mut self, spent: Spent) -> Decided {
+    fn decided(&mut self, spent: BucketAnswer) -> LimitAnswer {
         let capacity = self.capacity();
         let burst = match &self.meter {
             Meter::Rate(bucket) => bucket.burst(capacity),
@@ -184,14 +186,14 @@ impl State {
             }
         }
         let verdict = match spent {
-            Spent::Admit(wait) => Verdict::Admit { wait: Duration::from_micros(wait) },
-            Spent::Refuse(retry) => {
+            BucketAnswer::Admit(wait) => Verdict::Admit { wait: Duration::from_micros(wait) },
+            BucketAnswer::Refuse(retry) => {
                 status.refused = true;
                 status.retry = retry.map(Duration::from_micros);
                 Verdict::Refuse { retry_after: status.retry }
             }
         };
-        Decided { verdict, status }
+        LimitAnswer { verdict, status }
     }
 
     /// Another limit holds back what was just charged.
@@ -260,7 +262,7 @@ fn micros(time: Duration) -> u64 {
 
 /// The limit as decisions and header fields show it: with the numbers that are in force.
 #[derive(Debug, Clone)]
-pub(super) struct Shown {
+pub(super) struct DisplayedLimit {
     /// The limit that requests are charged to.
     charged: Limit,
     name: Box<str>,
@@ -272,7 +274,7 @@ pub(super) struct Shown {
 /// are rounded down.
 const MOST_PERIODS: u64 = 60;
 
-impl Shown {
+impl DisplayedLimit {
     pub(super) fn new(charged: Limit, name: &str) -> Self {
         Self { charged, name: name.into(), latest: (Amount::ZERO, 0, charged) }
     }
@@ -327,7 +329,7 @@ mod tests {
     #[test]
     fn a_capacity_is_shown_exactly_or_rounded_down() {
         let charged = Limit::per_second(1).named("db");
-        let mut shown = Shown::new(charged, "db");
+        let mut shown = DisplayedLimit::new(charged, "db");
         let mut of =
             |millionths, burst| shown.of(Amount::from_millionths(millionths), burst).to_string();
         assert_eq!(of(10_000_000, 10), "10/second named \"db\"");
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn places_are_shown_in_whole_numbers() {
-        let mut shown = Shown::new(Limit::concurrent(9).named("workers"), "workers");
+        let mut shown = DisplayedLimit::new(Limit::concurrent(9).named("workers"), "workers");
         let mut of = |millionths| shown.of(Amount::from_millionths(millionths), 0).to_string();
         assert_eq!(of(7_900_000), "concurrent 7 named \"workers\"");
         assert_eq!(of(500_000), "concurrent 1 named \"workers\"");

@@ -10,7 +10,7 @@ use sluicegate_core::store::{Store, StoreError};
 use sluicegate_core::{Limit, Memory};
 
 use super::leased::LeasedLimit;
-use super::state::Decided;
+use super::state::LimitAnswer;
 
 impl LeasedLimit {
     /// The store that keeps a limit other than that of the lease.
@@ -31,7 +31,7 @@ impl LeasedLimit {
     fn decide_one(&self, charge: &Charge, debit: &Debit, operation: Operation) -> Outcome {
         let mut state = self.turn();
         let patience = charge.patience().unwrap_or_default();
-        let Decided { verdict, status } = match operation {
+        let LimitAnswer { verdict, status } = match operation {
             Operation::Take => state.take(debit.cost, patience),
             // What was spent of a lease cannot be forgotten: others have the rest.
             Operation::Peek | Operation::Reset => state.peek(debit.cost, patience),
@@ -183,7 +183,7 @@ fn without(charge: &Charge, own: &Debit) -> Charge {
 fn joined(
     charge: &Charge,
     own: &Debit,
-    decided: Decided,
+    decided: LimitAnswer,
     outcome: &Outcome,
     others: &Charge,
 ) -> Outcome {

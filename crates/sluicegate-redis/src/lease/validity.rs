@@ -99,7 +99,10 @@ impl Validity {
                 Some(Self::Bucket { unit, drain, tick, cap })
             }
             Algorithm::FixedWindow { count, period, .. } => Some(Self::Window { count, period }),
-            _ => None,
+            Algorithm::SteppedBucket { .. }
+            | Algorithm::SlidingWindow { .. }
+            | Algorithm::SlidingLog { .. }
+            | Algorithm::Concurrency { .. } => None,
         }
     }
 

@@ -34,10 +34,15 @@ pub(crate) struct Lease {
 /// carried over.
 pub(crate) fn can_lease(limit: &Limit) -> bool {
     let numbers = LimitParameters::of(limit);
-    let is_kind = matches!(
-        numbers.algorithm,
-        Algorithm::TokenBucket { queues: false, .. } | Algorithm::FixedWindow { .. }
-    );
+    // A new algorithm has to be named here: it is leased only if each token has a time until which it is valid.
+    let is_kind = match numbers.algorithm {
+        Algorithm::TokenBucket { queues, .. } => !queues,
+        Algorithm::FixedWindow { .. } => true,
+        Algorithm::SteppedBucket { .. }
+        | Algorithm::SlidingWindow { .. }
+        | Algorithm::SlidingLog { .. }
+        | Algorithm::Concurrency { .. } => false,
+    };
     let is_bare = numbers.gap == 0 && numbers.ban == 0 && !numbers.count_refused && !numbers.shadow;
     is_kind && (numbers.plain || numbers.carried && is_bare)
 }

@@ -38,7 +38,7 @@ pub(crate) const LIST_END: &[u8] = b"0";
 
 /// What a candidate was told last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct Term {
     /// Its own fence if it is the master, otherwise the largest that it has seen.
     pub(crate) fence: u64,
     /// The end of the present mastership, by the server's clock; 0 if there was none yet.
@@ -50,7 +50,7 @@ impl Call<'_> {
     pub(crate) fn candidate(
         candidate: &Candidate,
         now: Option<u64>,
-        heard: Heard,
+        heard: Term,
         say: &Say<'_>,
     ) -> Self {
         let mut packed = Packed::new(7);
@@ -85,18 +85,18 @@ impl Call<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Election {
     /// Another is the master, or was; or the candidate has not heard how the last mastership ends.
-    Other { heard: Heard, left: u64, address: String },
+    Other { heard: Term, left: u64, address: String },
     /// The candidate still is the master.
-    Stays { heard: Heard, left: u64 },
+    Stays { heard: Term, left: u64 },
     /// The candidate is the master from now on. Its clients are to be listed, if anybody knows them all.
-    Begins { heard: Heard, left: u64, is_known: bool },
+    Begins { heard: Term, left: u64, is_known: bool },
 }
 
 impl Election {
     pub(crate) fn parse(reply: &[u8]) -> Result<Self, Malformed> {
         let mut bytes = Bytes(reply);
         let (what, fence, ends) = (bytes.integer()?, bytes.integer()?, bytes.integer()?);
-        let (heard, left) = (Heard { fence, ends }, bytes.integer()?);
+        let (heard, left) = (Term { fence, ends }, bytes.integer()?);
         if what == 0 {
             let address = String::from_utf8_lossy(bytes.0).into_owned();
             return Ok(Self::Other { heard, left, address });

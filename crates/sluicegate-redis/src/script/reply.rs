@@ -131,8 +131,13 @@ impl Bytes<'_> {
 
     /// The two counts of a sliding window take 32 bits each, the previous one first.
     fn words_of(&mut self, algorithm: &Algorithm) -> Result<[u64; 2], Malformed> {
-        if !matches!(algorithm, Algorithm::SlidingWindow { .. }) {
-            return self.words();
+        match algorithm {
+            Algorithm::SlidingWindow { .. } => {}
+            Algorithm::TokenBucket { .. }
+            | Algorithm::SteppedBucket { .. }
+            | Algorithm::FixedWindow { .. }
+            | Algorithm::SlidingLog { .. }
+            | Algorithm::Concurrency { .. } => return self.words(),
         }
         let index = self.integer()?;
         let previous = u64::from(u32::from_le_bytes(self.chunk()?));

@@ -49,7 +49,7 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a request got no answer.
 #[derive(Debug)]
-pub(super) enum Unanswered {
+pub(super) enum NoAnswer {
     /// Another server is the master, or nobody knows which one is.
     NotMaster(Option<Box<str>>),
     Status(Status),
@@ -119,29 +119,29 @@ impl Engine {
     }
 
     /// Answers a request, after what has to be written down is.
-    pub(super) async fn answer(&self, request: &mut Request) -> Result<Response, Unanswered> {
+    pub(super) async fn answer(&self, request: &mut Request) -> Result<Response, NoAnswer> {
         let response = self.decide(request)?;
-        self.record().await.map_err(Unanswered::Status)?;
+        self.record().await.map_err(NoAnswer::Status)?;
         // Another master that read the list before this was written does not know the client, nor does this server where
         // it was elected again.
         let (now, _) = self.now();
         let state = self.state();
         match state.role.fence_at(now) {
             Some(fence) if u64::from(fence) == response.fence => Ok(response),
-            _ => Err(Unanswered::NotMaster(state.master())),
+            _ => Err(NoAnswer::NotMaster(state.master())),
         }
     }
 
-    fn decide(&self, request: &mut Request) -> Result<Response, Unanswered> {
+    fn decide(&self, request: &mut Request) -> Result<Response, NoAnswer> {
         if self.records.is_full() {
-            return Err(Unanswered::Status(Status::unavailable(
+            return Err(NoAnswer::Status(Status::unavailable(
                 "clients cannot be written down at the moment",
             )));
         }
         let (now, millis) = self.now();
         let mut state = self.state();
         state.follow_role(now, millis, &self.records);
-        let Some(fence) = state.fence else { return Err(Unanswered::NotMaster(state.master())) };
+        let Some(fence) = state.fence else { return Err(NoAnswer::NotMaster(state.master())) };
         let fence = u64::from(fence);
         if request.sequence == 0 {
             // A client of Doorman knows neither number.
@@ -150,7 +150,7 @@ impl Engine {
         }
         if request.fence > fence {
             // It says that there is a newer master. Whether that is true, the mastership will tell.
-            return Err(Unanswered::NotMaster(None));
+            return Err(NoAnswer::NotMaster(None));
         }
         let answered = state.server.answer(millis, request);
         state.log_false_claims(now);
@@ -159,16 +159,16 @@ impl Engine {
         }
         drop(state);
         answered.map_err(|error| match error {
-            AskError::NotMaster => Unanswered::NotMaster(None),
-            error => Unanswered::Status(Status::internal(error.to_string())),
+            AskError::NotMaster => NoAnswer::NotMaster(None),
+            error => NoAnswer::Status(Status::internal(error.to_string())),
         })
     }
 
-    pub(super) fn release(&self, release: &mut Release) -> Result<(), Unanswered> {
+    pub(super) fn release(&self, release: &mut Release) -> Result<(), NoAnswer> {
         let (now, millis) = self.now();
         let mut state = self.state();
         state.follow_role(now, millis, &self.records);
-        let Some(fence) = state.fence else { return Err(Unanswered::NotMaster(state.master())) };
+        let Some(fence) = state.fence else { return Err(NoAnswer::NotMaster(state.master())) };
         if release.sequence == 0 {
             state.sequence += 1;
             (release.sequence, release.fence) = (state.sequence, fence.into());

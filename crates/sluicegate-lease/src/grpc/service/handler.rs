@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::engine::{Engine, Unanswered};
+use super::engine::{Engine, NoAnswer};
 use crate::grpc::generated as proto;
 use crate::grpc::generated::capacity_server::Capacity;
 use crate::grpc::wire::{ReadRequest, WriteResponse, check_release, check_request, read_release};
@@ -74,10 +74,10 @@ impl Handler {
         let is_plain = request.sequence == 0;
         let response = match self.engine.answer(&mut request).await {
             Ok(response) => response,
-            Err(Unanswered::NotMaster(master)) => {
+            Err(NoAnswer::NotMaster(master)) => {
                 return Ok(Response::new(A::redirect(master.map(Into::into))));
             }
-            Err(Unanswered::Status(status)) => return Err(status),
+            Err(NoAnswer::Status(status)) => return Err(status),
         };
         match response.answers.iter().find_map(|answer| answer.as_ref().err()) {
             // A client of Doorman would read an answer of another kind as a grant.
@@ -152,8 +152,8 @@ impl Capacity for Handler {
         self.check(&metadata, Call::Release(&release))?;
         match self.engine.release(&mut release) {
             Ok(()) => Ok(Response::new(proto::ReleaseCapacityResponse { mastership: None })),
-            Err(Unanswered::Status(status)) => Err(status),
-            Err(Unanswered::NotMaster(master)) => {
+            Err(NoAnswer::Status(status)) => Err(status),
+            Err(NoAnswer::NotMaster(master)) => {
                 let mastership = proto::Mastership { master_address: master.map(Into::into) };
                 let mastership = Some(mastership);
                 Ok(Response::new(proto::ReleaseCapacityResponse { mastership }))
