@@ -12,6 +12,12 @@ pub struct InlineVec<T> {
 /// The items in order.
 pub type Iter<'a, T> = Chain<option::Iter<'a, T>, slice::Iter<'a, T>>;
 
+impl<T> Default for InlineVec<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> InlineVec<T> {
     /// An empty list.
     #[inline]
