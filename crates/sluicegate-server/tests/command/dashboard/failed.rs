@@ -107,7 +107,7 @@ impl Visit for Line {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "sluicegate_server::failed"
+        metadata.target() == "sluicegate_server::health"
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
