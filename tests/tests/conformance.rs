@@ -23,7 +23,7 @@ conformance!(a_memory_of_one_key_and_a_little, |clock| {
 });
 conformance!(a_shared_memory, |clock| Arc::new(memory(clock)));
 conformance!(a_governor, |clock| Governor::with_clock(1_000, clock));
-conformance!(a_remote_store, |clock| remote(clock));
+conformance!(a_remote_store, remote);
 conformance!(two_stores, |clock| Fallback(memory(clock), memory(clock)));
 conformance!(a_remote_store_and_a_memory, |clock| Fallback(remote(clock), memory(clock)));
 conformance!(a_broken_store_and_a_memory, |clock| Fallback(Broken::AtOnce, memory(clock)));

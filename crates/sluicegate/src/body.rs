@@ -126,7 +126,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
                         if let Some(guard) = guard {
                             match frame.trailers_ref() {
                                 Some(trailers) => {
-                                    guard.saw_trailers(&|| Box::new(HttpLines(trailers.clone())))
+                                    guard.saw_trailers(&|| Box::new(HttpLines(trailers.clone())));
                                 }
                                 None => guard.passed(),
                             }

@@ -244,9 +244,7 @@ impl Question {
 }
 
 fn either(any: Vec<Condition>) -> Condition {
-    let mut either = Condition::default();
-    either.any = any;
-    either
+    Condition { any, ..Condition::default() }
 }
 
 /// The negation of `condition`. A double negation is removed.
@@ -255,9 +253,7 @@ fn negated(mut condition: Condition) -> Condition {
         Some(inner) if condition == Condition::default() => *inner,
         not => {
             condition.not = not;
-            let mut negated = Condition::default();
-            negated.not = Some(Box::new(condition));
-            negated
+            Condition { not: Some(Box::new(condition)), ..Condition::default() }
         }
     }
 }

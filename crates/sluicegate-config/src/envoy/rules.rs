@@ -21,8 +21,8 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
     let ways = ways(domain);
     look_at_quotas(&ways, found);
     let conditions = Conditions::new(&ways, descriptors, found);
-    let mut document = Document::default();
-    document.proxies = descriptors.proxies().cloned();
+    let proxies = descriptors.proxies().cloned();
+    let mut document = Document { proxies, ..Document::default() };
     if let Some(location) = domain.descriptors_at {
         document.source.mark_as("rules", location, "descriptors");
     }

@@ -8,6 +8,10 @@ use crate::limit::{Decision, Limit, Outcome};
 pub struct LazyDecision(Source);
 
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are of one limit, and a box would cost an allocation"
+)]
 enum Source {
     One { limit: Limit, cost: u64, outcome: Outcome },
     Made(Box<Decision>),

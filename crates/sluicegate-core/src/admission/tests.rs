@@ -32,7 +32,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The refusal of the last of `requests` to these limits, whose queue at the gate is full.
 fn refused_with_a_full_queue(limits: impl Into<Limits>, requests: usize) -> Refusal {
     let rule = limits.into().by(Global);
-    let store = Memory::builder().capacity(10).clock(&ManualClock::new()).build();
+    let store = Memory::builder().capacity(10).clock(ManualClock::new()).build();
     let mut enforcer = Enforcer::new(store, &rule);
     enforcer.gate = Gate::new(Rejection::queue(SECOND).at_most(1));
     let _permit = enforcer.gate.permit().expect("room for one");

@@ -320,7 +320,7 @@ impl Visit for Found {
 
 /// The names that lead to a value of an answer. Gemini's API sends a stream as one array of answers, if it is not asked for
 /// events.
-fn of_answer<'p>(path: &'p Path) -> &'p [Name] {
+fn of_answer(path: &Path) -> &[Name] {
     match path.names() {
         [Name::Item, names @ ..] | names => names,
     }

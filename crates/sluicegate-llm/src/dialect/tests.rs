@@ -48,8 +48,11 @@ fn written(dialect: &Dialect, costs: &[(Limit, u64)], times: usize) -> Map {
     for (limit, cost) in costs {
         charge.add(*limit, KeyBuf::new(), *cost).expect("room");
     }
-    let take = |_| store.take(&charge).now().expect("a decision").decision(&charge);
-    let decision = (0..times).map(take).last().expect("at least once");
+    let take = || store.take(&charge).now().expect("a decision").decision(&charge);
+    for _ in 1..times {
+        take();
+    }
+    let decision = take();
     let mut map = Map::default();
     dialect.write(&decision, NOW, &mut map);
     dialect.write_retry(&decision, &mut map);

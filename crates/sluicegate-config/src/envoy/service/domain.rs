@@ -103,8 +103,7 @@ fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
         rule = rule.cost(2);
     }
     // A file may have more limits than one request may meet.
-    let mut never = Condition::default();
-    never.method = Some(NO_METHOD.into());
+    let never = Condition { method: Some(NO_METHOD.into()), ..Condition::default() };
     rule.when = Some(never);
     rule
 }

@@ -85,8 +85,7 @@ fn values_that_only_routes_know_hold_for_every_request_or_as_told() {
     let everywhere = policies(&text, &Descriptors::default());
     assert_eq!(names(&Request::default().charge(&everywhere)), ["generic_key_uploads"]);
 
-    let mut on_uploads = Condition::default();
-    on_uploads.path = Some("/uploads/*".into());
+    let on_uploads = Condition { path: Some("/uploads/*".into()), ..Condition::default() };
     let known = Descriptors::default().when("generic_key", "uploads", on_uploads);
     let there = policies(&text, &known);
     let request = |path: &str| Request { path: path.into(), ..Request::default() };

@@ -107,8 +107,7 @@ descriptors:
 
 #[test]
 fn what_envoy_gateway_writes_is_read() {
-    let mut on_pay = Condition::default();
-    on_pay.path = Some("/pay".into());
+    let on_pay = Condition { path: Some("/pay".into()), ..Condition::default() };
     let known = Descriptors::default()
         .when("httproute/shop/pay", "httproute/shop/pay", on_pay)
         .with("rule-0-match-0", Key::Header("x-user".into()))

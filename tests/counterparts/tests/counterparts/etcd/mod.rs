@@ -234,7 +234,7 @@ async fn while_etcd_is_away_the_master_stays_until_its_time_is_over() {
         next = until_master(&two) => next,
     };
     assert!(next > first);
-    assert_eq!(known, Some(vec!["a"]));
+    assert_eq!(known, Some(vec!["a".into()]));
 }
 
 #[tokio::test]
