@@ -18,7 +18,7 @@ use sluicegate_tests::overload::{
 };
 use sluicegate_throttle::Class;
 use sluicegate_throttle::adaptive::{Algorithm, Bandwidth};
-use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Outcome, Running, Scheduler};
+use sluicegate_throttle::scheduler::{Completion, Instruction, Offer, Offered, Running, Scheduler};
 
 fn main() -> io::Result<()> {
     if let Some(kind) = wire::asked_for() {
@@ -193,7 +193,7 @@ fn empty() -> Contender<'static> {
     Contender::new(move || {
         number += 1;
         let running = started(scheduler.offer(number, request(number, 64), &mut out));
-        scheduler.done(number, running, Some(5), Outcome::Success, &mut out);
+        scheduler.done(number, running, Some(5), Completion::Success, &mut out);
     })
 }
 
@@ -211,7 +211,7 @@ fn with_queued(flows: u64) -> Contender<'static> {
         number += 1;
         black_box(scheduler.offer(number, request(number, flows), &mut out));
         let ended = running.take().expect("one runs");
-        scheduler.done(number, ended, Some(5), Outcome::Success, &mut out);
+        scheduler.done(number, ended, Some(5), Completion::Success, &mut out);
         let Some(Instruction::Start(_, next)) = out.pop() else { unreachable!("one starts") };
         running = Some(next);
     })

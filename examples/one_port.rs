@@ -11,7 +11,7 @@ use axum::Router;
 use axum::routing::get;
 use sluicegate_axum::{Ip, Limit, RateLimitLayer};
 use sluicegate_throttle::Throttle;
-use sluicegate_throttle::layer::{GrpcTimeout, Guard};
+use sluicegate_throttle::layer::{DeadlineHeader, Guard};
 use sluicegate_tonic::Grpc;
 use tokio::net::TcpListener;
 use tonic::Status;
@@ -43,7 +43,7 @@ async fn serve(listener: TcpListener) -> Result<(), Error> {
     let limits = RateLimitLayer::new(Limit::sliding_log(3, Duration::from_secs(10)).by(Ip::peer()))
         .respond(Grpc::new());
     let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
-    let guard = Guard::new(limits, throttle.layer().deadline(GrpcTimeout::new()));
+    let guard = Guard::new(limits, throttle.layer().deadline(DeadlineHeader::grpc()));
 
     let (_reporter, health) = tonic_health::server::health_reporter();
     // tonic would answer every path that nobody serves. Here, axum does.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sluicegate_throttle::Class;
 use sluicegate_throttle::adaptive::Algorithm;
-use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Outcome, Running, Scheduler};
+use sluicegate_throttle::scheduler::{Completion, Instruction, Offer, Offered, Running, Scheduler};
 
 use super::random::Random;
 
@@ -116,7 +116,7 @@ impl Simulation {
                 let permit = self.permits[number as usize].take().expect("it runs");
                 seen.times.push(now.saturating_sub(permit.started()) as f64);
                 seen.ended += 1;
-                self.scheduler.done(now, permit, None, Outcome::Success, &mut self.out);
+                self.scheduler.done(now, permit, None, Completion::Success, &mut self.out);
             } else if next == self.next_arrival {
                 self.next_arrival += self.random.gap(arrivals) * 1e6;
                 let offer = Offer {

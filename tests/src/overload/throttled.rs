@@ -4,7 +4,7 @@ use std::time::Duration;
 use sluicegate_throttle::Class;
 use sluicegate_throttle::predict::Predictor;
 use sluicegate_throttle::scheduler::{
-    Id, Instruction, Offer, Offered, Outcome, Running, Scheduler, SchedulerBuilder,
+    Completion, Id, Instruction, Offer, Offered, Running, Scheduler, SchedulerBuilder,
 };
 
 use super::server::{Act, Contender, End, Job, Request};
@@ -115,8 +115,8 @@ impl Contender for Throttled {
 
     fn done(&mut self, now: u64, job: Job, request: &Request, end: End, acts: &mut Vec<Act>) {
         let Some(running) = self.running.remove(&job) else { return };
-        let outcome = if end.has_hung_up { Outcome::Cancelled } else { Outcome::Success };
-        if outcome != Outcome::Cancelled || end.cost > running.cost() {
+        let outcome = if end.has_hung_up { Completion::Cancelled } else { Completion::Success };
+        if outcome != Completion::Cancelled || end.cost > running.cost() {
             self.predicted += running.cost();
             self.actual += end.cost;
             self.predictor.learn_for(request.route, request.flow, running.class(), end.cost);
@@ -132,7 +132,7 @@ impl Contender for Throttled {
             self.scheduler.cancel(id);
         } else if let Some(running) = self.running.remove(&job) {
             let out = &mut self.instructions;
-            self.scheduler.done(now, running, Some(0), Outcome::Cancelled, out);
+            self.scheduler.done(now, running, Some(0), Completion::Cancelled, out);
             self.carry_out(acts);
         }
         true

@@ -7,7 +7,7 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::in_service::InService;
-use super::served::Piece;
+use super::in_service::Piece;
 
 pin_project! {
     /// The body of a response that has passed a throttle: the body of the inner service, or that of a refusal.

@@ -5,7 +5,6 @@ use std::sync::{Arc, Once};
 use sluicegate_core::condition::Condition;
 use sluicegate_core::key::{Proxies, ProxiesError, View};
 
-use super::report;
 use crate::class::{Class, Classes};
 use crate::error::ConfigError;
 
@@ -33,7 +32,7 @@ impl<V: View> Criticality<V> for Class {
     }
 }
 
-/// Gives requests the class `class` if `condition` certainly holds. [`otherwise`](ClassWhen::otherwise) sets the class
+/// Gives requests the class `class` if `condition` certainly holds. [`otherwise`](When::otherwise) sets the class
 /// of the others.
 ///
 /// ```
@@ -46,30 +45,30 @@ impl<V: View> Criticality<V> for Class {
 ///     .otherwise(class_when(Claim("plan").equals("paid"), Class::CRITICAL).otherwise(Class::SHEDDABLE_PLUS));
 /// # let _ = class;
 /// ```
-pub fn class_when<K>(condition: K, class: Class) -> ClassWhen<K, Class> {
-    ClassWhen { condition, class, otherwise: Class::at(u8::MAX) }
+pub fn class_when<K>(condition: K, class: Class) -> When<K, Class, Class> {
+    When { condition, then: class, otherwise: Class::at(u8::MAX) }
 }
 
-/// A class by a condition: see [`class_when`].
+/// A class or a partition by a condition: see [`class_when`] and [`partition_when`].
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct ClassWhen<K, O> {
+pub struct When<K, T, O> {
     condition: K,
-    class: Class,
+    then: T,
     otherwise: O,
 }
 
-impl<K> ClassWhen<K, Class> {
-    /// The class of requests for which the condition does not hold: the lowest one by default.
-    pub fn otherwise<O>(self, otherwise: O) -> ClassWhen<K, O> {
-        ClassWhen { condition: self.condition, class: self.class, otherwise }
+impl<K, T, O> When<K, T, O> {
+    /// What requests get for which the condition does not hold: the lowest class or no partition by default.
+    pub fn otherwise<P>(self, otherwise: P) -> When<K, T, P> {
+        When { condition: self.condition, then: self.then, otherwise }
     }
 }
 
-impl<V: View, K: Condition<V>, O: Criticality<V>> Criticality<V> for ClassWhen<K, O> {
+impl<V: View, K: Condition<V>, O: Criticality<V>> Criticality<V> for When<K, Class, O> {
     fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>> {
         match self.condition.surely_holds(view) {
-            Ok(true) => Ok(self.class),
+            Ok(true) => Ok(self.then),
             Ok(false) => self.otherwise.class(view, classes),
             Err(_) => {
                 let (Ok(class) | Err(Unreadable(class))) = self.otherwise.class(view, classes);
@@ -97,7 +96,7 @@ pub struct ClassHeader {
     peers: Option<Proxies>,
     otherwise: Class,
     /// Whether the log says already that nothing is believed, by this header or a clone of it.
-    told: Arc<Once>,
+    warned: Arc<Once>,
 }
 
 impl ClassHeader {
@@ -108,7 +107,7 @@ impl ClassHeader {
     /// that, and where no peers are named.
     pub fn new(name: impl Into<String>, otherwise: Class) -> Self {
         let name = name.into().to_ascii_lowercase();
-        Self { name, peers: None, otherwise, told: Arc::new(Once::new()) }
+        Self { name, peers: None, otherwise, warned: Arc::new(Once::new()) }
     }
 
     /// Believes the header in requests that come directly from these addresses and networks. They have to remove the header
@@ -125,12 +124,21 @@ impl ClassHeader {
         let peers = peers.try_into().map_err(Into::<ProxiesError>::into);
         let peers = peers.map_err(|error| ConfigError::Peers(error.to_string()))?;
         self.peers = Some(peers).filter(|peers| !peers.is_empty());
-        self.told = Arc::new(Once::new());
+        self.warned = Arc::new(Once::new());
         Ok(self)
     }
 
     fn warn_once(&self, why: fmt::Arguments<'_>) {
-        self.told.call_once(|| report::unbelieved(&self.name, why));
+        // All its requests are of one class, and without this nobody would know why.
+        self.warned.call_once(|| {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(
+                header = self.name,
+                "the class that requests state in a header is not believed: {why}"
+            );
+            #[cfg(not(feature = "tracing"))]
+            let _ = why;
+        });
     }
 }
 
@@ -196,5 +204,63 @@ impl<F: Clone, R> Clone for ClassFn<F, R> {
 impl<F, R> fmt::Debug for ClassFn<F, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClassFn")
+    }
+}
+
+/// A part of the work in flight. [`Throttle::partition`](super::Throttle::partition) returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partition(pub(super) u8);
+
+/// Says which partition a request belongs to: [`partition_when`] goes by conditions.
+pub trait PartitionBy<V: View> {
+    /// The partition of the request of `view`; `None` for no partition, which is guaranteed nothing.
+    fn partition(&self, view: &V) -> Option<Partition>;
+}
+
+/// No partitions.
+impl<V: View> PartitionBy<V> for () {
+    fn partition(&self, _: &V) -> Option<Partition> {
+        None
+    }
+}
+
+impl<V: View> PartitionBy<V> for Partition {
+    fn partition(&self, _: &V) -> Option<Partition> {
+        Some(*self)
+    }
+}
+
+/// Puts requests into `partition` if `condition` certainly holds. [`otherwise`](When::otherwise) sets the
+/// partition of the others.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate::key::Path;
+/// use sluicegate_throttle::Throttle;
+/// use sluicegate_throttle::layer::partition_when;
+///
+/// // Checkout always gets 30 of the 100 places, and search 50. Idle places are lent to all.
+/// let throttle = Throttle::builder()
+///     .in_flight(100)
+///     .partition("checkout", 0.3)
+///     .partition("search", 0.5)
+///     .queue(Duration::from_millis(200))
+///     .build()?;
+/// let (checkout, search) = (throttle.partition("checkout")?, throttle.partition("search")?);
+/// let layer = throttle.layer().partition_by(
+///     partition_when(Path.matches("/checkout/{*rest}"), checkout)
+///         .otherwise(partition_when(Path.matches("/search"), search)),
+/// );
+/// # let _ = layer;
+/// # Ok::<(), sluicegate_throttle::ConfigError>(())
+/// ```
+pub fn partition_when<K>(condition: K, partition: Partition) -> When<K, Partition, ()> {
+    When { condition, then: partition, otherwise: () }
+}
+
+impl<V: View, K: Condition<V>, O: PartitionBy<V>> PartitionBy<V> for When<K, Partition, O> {
+    fn partition(&self, view: &V) -> Option<Partition> {
+        let holds = self.condition.surely_holds(view).unwrap_or(false);
+        if holds { Some(self.then) } else { self.otherwise.partition(view) }
     }
 }

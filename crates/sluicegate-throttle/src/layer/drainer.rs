@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use sluicegate_core::adapter::Sleep;
 use tokio::runtime::{Handle, Id};
 
-use super::alarm::Alarm;
 use super::shared::{Shared, State};
 use super::sync::MutexGuard;
 use super::turn;
@@ -42,6 +41,7 @@ impl Shared {
     ) {
         let mut begun = None;
         if let Some(next) = next {
+            // Only a drainer that sleeps for longer than that has to be woken.
             for (at, alarm) in state.drainers.iter_mut().enumerate() {
                 let due = due(at, next);
                 if due < alarm.at {
@@ -58,6 +58,7 @@ impl Shared {
                 begun = Some((runtime, drainer));
             }
         }
+        // Wakers and runtimes run code of others, which may come back here: never under the lock.
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         match begun {
@@ -198,4 +199,13 @@ impl Drop for Drainer {
         drop(state);
         waiters.iter().filter_map(|waiter| waiter.take_waker()).for_each(Waker::wake);
     }
+}
+
+/// When a drainer continues. An earlier moment wakes it.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    /// The runtime of the drainer. `None` for a thread of its own, where there is no runtime.
+    pub(super) runtime: Option<Id>,
+    pub(super) at: u64,
+    pub(super) waker: Option<Waker>,
 }

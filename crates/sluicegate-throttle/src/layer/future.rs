@@ -15,14 +15,12 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::response::LazyDecision;
 use tower_service::Service;
 
-use super::admission::Place;
-use super::announcing::Announcing;
 use super::body::Body;
-use super::hold_until::HoldUntil;
-use super::in_service::InService;
+use super::dispatch::Dispatch;
+use super::in_service::{Head, HoldUntil, InService};
 use super::refusal::announce;
-use super::served::Head;
-use super::settings::{Settings, Turn};
+use super::shared::Shared;
+use super::throttle_layer::ThrottleLayer;
 use crate::scheduler::Shed;
 
 pin_project! {
@@ -74,45 +72,28 @@ pin_project! {
             upgrade: Option<Upgrade>,
             in_service: InService,
             hold_until: HoldUntil,
-            announcing: Announcing,
+            announcing: Option<Arc<Shared>>,
         },
         // Boxed, because it is large and rare: the future of every request is moved a few times.
         Queued { queued: Box<Queued<I, B, R>> },
-        Refused { response: Option<Response<Body<ResBody>>> },
-        Failed { error: Option<E> },
+        Done { result: Option<Result<Response<Body<ResBody>>, E>> },
     }
 }
 
 /// A request that does not go ahead at once.
 struct Queued<I, B, R> {
-    stage: Stage,
+    /// Once it is `Start`, the request waits for the service to be ready.
+    dispatch: Dispatch,
     forward: Option<Forward<I, B, R>>,
     /// Whether layers further out have charged the request, and no handler has seen it.
     is_unserved: bool,
-}
-
-enum Stage {
-    Waiting(Place),
-    /// Until the service is ready.
-    Starting(InService),
-    Refusing(Shed),
 }
 
 /// A request, and the service to call with it.
 struct Forward<I, B, R> {
     service: I,
     request: Request<B>,
-    settings: Arc<Settings<R>>,
-}
-
-impl From<Turn> for Stage {
-    fn from(turn: Turn) -> Self {
-        match turn {
-            Turn::Start(in_service) => Self::Starting(in_service),
-            Turn::Wait(place) => Self::Waiting(place),
-            Turn::Refuse(shed) => Self::Refusing(shed),
-        }
-    }
+    layer: Arc<ThrottleLayer<R>>,
 }
 
 impl<I, B, R, ResBody> ResponseFuture<I, B, R>
@@ -122,72 +103,58 @@ where
     /// The service is called at once if the request starts at once and the service is ready.
     #[inline(always)]
     pub(super) fn new(
-        turn: Turn,
+        dispatch: Dispatch,
         service: &mut I,
         mut request: Request<B>,
-        settings: &Arc<Settings<R>>,
+        layer: &Arc<ThrottleLayer<R>>,
     ) -> Self
     where
         I: Clone,
     {
-        let mut in_service = match turn {
-            Turn::Start(in_service) => in_service,
-            turn => return Self::waiting(turn, service, request, settings),
+        let mut in_service = match dispatch {
+            Dispatch::Start(in_service) => in_service,
+            // The operator's function may panic. Layers that have charged the request then have to learn that it was
+            // not served: they listen while a queued future is dropped.
+            Dispatch::Refuse(shed) if layer.respond.is_none() => {
+                let result = Some(Ok(refused(layer, &shed, request)));
+                return Self { state: State::Done { result } };
+            }
+            dispatch => return Self::queued(dispatch, service.clone(), request, layer),
         };
         let passing = in_service.passing();
         match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(error)) => return Self { state: State::Failed { error: Some(error) } },
+            Poll::Ready(Err(error)) => {
+                return Self { state: State::Done { result: Some(Err(error)) } };
+            }
             Poll::Pending => {
                 in_service.pause();
                 drop(passing);
-                return Self::until_ready(in_service, service, request, settings);
+                // The one that was asked may have reserved something, and is asked again.
+                let next = service.clone();
+                let service = std::mem::replace(service, next);
+                return Self::queued(Dispatch::Start(in_service), service, request, layer);
             }
         }
-        let (hold_until, upgrade) = prepared(&mut request, &in_service, settings);
+        let (hold_until, upgrade) = prepared(&mut request, &in_service, layer);
         let future = service.call(request);
         in_service.pause();
-        let announcing = settings.announcing();
+        let announcing = layer.announcing();
         Self { state: State::Running { future, upgrade, in_service, hold_until, announcing } }
     }
 
     #[cold]
-    fn waiting(turn: Turn, service: &I, request: Request<B>, settings: &Arc<Settings<R>>) -> Self
-    where
-        I: Clone,
-    {
-        match turn {
-            // The operator's function may panic. Layers that have charged the request then have to learn that it was
-            // not served: they listen while this future is dropped.
-            Turn::Refuse(shed) if !settings.respond.is_own() => {
-                let response = Some(refused(settings, &shed, request));
-                Self { state: State::Refused { response } }
-            }
-            turn => Self::queued(turn.into(), service.clone(), request, settings),
-        }
-    }
-
-    #[cold]
-    fn until_ready(
-        in_service: InService,
-        service: &mut I,
+    fn queued(
+        dispatch: Dispatch,
+        service: I,
         request: Request<B>,
-        settings: &Arc<Settings<R>>,
-    ) -> Self
-    where
-        I: Clone,
-    {
-        // The one that was asked may have reserved something, and is asked again.
-        let next = service.clone();
-        let service = std::mem::replace(service, next);
-        Self::queued(Stage::Starting(in_service), service, request, settings)
-    }
-
-    fn queued(stage: Stage, service: I, request: Request<B>, settings: &Arc<Settings<R>>) -> Self {
+        layer: &Arc<ThrottleLayer<R>>,
+    ) -> Self {
         // Layers that the request has passed have left their decision in it.
         let is_unserved = request.extensions().get::<LazyDecision>().is_some();
-        let forward = Some(Forward { service, request, settings: Arc::clone(settings) });
-        Self { state: State::Queued { queued: Box::new(Queued { stage, forward, is_unserved }) } }
+        let forward = Some(Forward { service, request, layer: Arc::clone(layer) });
+        let queued = Box::new(Queued { dispatch, forward, is_unserved });
+        Self { state: State::Queued { queued } }
     }
 }
 
@@ -212,8 +179,8 @@ where
                     match &mut result {
                         Ok(response) => {
                             in_service = answered(in_service, upgrade, response, *hold_until);
-                            if announcing.is_on() {
-                                announce(announcing, response.headers_mut());
+                            if let Some(shared) = announcing {
+                                announce(shared, response.headers_mut());
                             }
                         }
                         Err(_) => in_service.failed(false),
@@ -223,11 +190,8 @@ where
                     return Poll::Ready(Ok(response.map(|body| Body::new(body, in_service))));
                 }
                 StateProj::Queued { queued } => ready!(queued.poll(cx)),
-                StateProj::Refused { response } => {
-                    return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));
-                }
-                StateProj::Failed { error } => {
-                    return Poll::Ready(Err(error.take().expect(POLLED_AGAIN)));
+                StateProj::Done { result } => {
+                    return Poll::Ready(result.take().expect(POLLED_AGAIN));
                 }
             };
             state.set(next);
@@ -244,12 +208,12 @@ impl<I, B, R> Queued<I, B, R> {
     where
         I: Service<Request<B>, Response = Response<ResBody>>,
     {
-        if let Stage::Waiting(place) = &mut self.stage {
-            let told = ready!(place.poll(cx));
+        if let Dispatch::Wait(place) = &mut self.dispatch {
+            let result = ready!(place.poll(cx));
             let forward = self.forward.as_ref().expect(POLLED_AGAIN);
-            self.stage = forward.settings.told(told).into();
+            self.dispatch = forward.layer.waited(result);
         }
-        if let Stage::Starting(in_service) = &mut self.stage {
+        if let Dispatch::Start(in_service) = &mut self.dispatch {
             let service = &mut self.forward.as_mut().expect(POLLED_AGAIN).service;
             let _passing = in_service.passing();
             in_service.resume();
@@ -258,28 +222,27 @@ impl<I, B, R> Queued<I, B, R> {
                 in_service.pause();
             }
             if let Err(error) = ready!(is_ready) {
-                return Poll::Ready(State::Failed { error: Some(error) });
+                return Poll::Ready(State::Done { result: Some(Err(error)) });
             }
         }
         let forward = self.forward.take().expect(POLLED_AGAIN);
-        let Forward { mut service, mut request, settings } = forward;
-        match &mut self.stage {
-            Stage::Starting(in_service) => {
+        let Forward { mut service, mut request, layer } = forward;
+        match &mut self.dispatch {
+            Dispatch::Start(in_service) => {
                 self.is_unserved = false;
                 let mut in_service = in_service.take();
                 let _passing = in_service.passing();
-                let (hold_until, upgrade) = prepared(&mut request, &in_service, &settings);
+                let (hold_until, upgrade) = prepared(&mut request, &in_service, &layer);
                 let future = service.call(request);
                 in_service.pause();
-                let announcing = settings.announcing();
+                let announcing = layer.announcing();
                 let next = State::Running { future, upgrade, in_service, hold_until, announcing };
                 Poll::Ready(next)
             }
-            Stage::Refusing(shed) => {
-                let response = Some(refused(&settings, shed, request));
-                Poll::Ready(State::Refused { response })
+            Dispatch::Refuse(shed) => {
+                Poll::Ready(State::Done { result: Some(Ok(refused(&layer, shed, request))) })
             }
-            Stage::Waiting(_) => unreachable!("it has been told"),
+            Dispatch::Wait(_) => unreachable!("its wait is over"),
         }
     }
 }
@@ -289,17 +252,17 @@ impl<I, B, R> Queued<I, B, R> {
 fn prepared<B, R>(
     request: &mut Request<B>,
     in_service: &InService,
-    settings: &Settings<R>,
+    layer: &ThrottleLayer<R>,
 ) -> (HoldUntil, Option<Upgrade>) {
     if let Some(started) = in_service.started(|| request.extensions().get().copied()) {
         request.extensions_mut().insert(started);
     }
-    if in_service.is_less() {
+    if in_service.is_degraded() {
         request.extensions_mut().insert(Degraded);
     }
     // No body is sent in answer to HEAD: servers drop it as it is.
     let is_head = request.method() == Method::HEAD;
-    let hold_until = if is_head { HoldUntil::Head } else { settings.hold_until };
+    let hold_until = if is_head { HoldUntil::Head } else { layer.hold_until };
     let keeps = hold_until == HoldUntil::Close && in_service.is_counted();
     let upgrade = if keeps { Upgrade::of(request) } else { None };
     (hold_until, upgrade)
@@ -307,13 +270,13 @@ fn prepared<B, R>(
 
 #[cold]
 fn refused<B, R, ResBody>(
-    settings: &Settings<R>,
+    layer: &ThrottleLayer<R>,
     shed: &Shed,
     request: Request<B>,
 ) -> Response<Body<ResBody>> {
     let content_type = request.headers().get(CONTENT_TYPE).cloned();
     let content_type = content_type.as_ref().map(HeaderValue::as_bytes);
-    let mut response = settings.response(shed, content_type, || request.into_parts().0);
+    let mut response = layer.response(shed, content_type, || request.into_parts().0);
     response.extensions_mut().insert(Refused);
     response.map(Body::from_bytes)
 }
@@ -373,13 +336,8 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.state {
             State::Running { .. } => "ResponseFuture(running)",
-            State::Queued { queued } => match &queued.stage {
-                Stage::Waiting(_) => "ResponseFuture(waiting)",
-                Stage::Starting(_) => "ResponseFuture(starting)",
-                Stage::Refusing(_) => "ResponseFuture(refusing)",
-            },
-            State::Refused { .. } => "ResponseFuture(refused)",
-            State::Failed { .. } => "ResponseFuture(failed)",
+            State::Queued { .. } => "ResponseFuture(queued)",
+            State::Done { .. } => "ResponseFuture(done)",
         })
     }
 }

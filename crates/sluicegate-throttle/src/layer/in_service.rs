@@ -1,54 +1,137 @@
-//! A request that is being served, whatever the framework.
+//! A request that is being served, whatever the framework: what it costs, how it went, and when it has ended.
 
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use sluicegate_core::cost::RunningCost;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::hold_until::HoldUntil;
-use super::passing::Passing;
-use super::served::{Head, Piece, Served};
+use super::nesting::{Passing, Started};
 use super::shared::Shared;
-use super::spare;
-use super::started::Started;
-use crate::scheduler::Running;
+use super::turn;
+use crate::scheduler::{Completion, Running};
 
 /// A request that is being served, counted or not. Dropped, it has ended.
 ///
 /// What is counted is boxed because it moves from the decision to the future, to the body, and maybe to a connection.
 #[derive(Debug)]
-pub(super) struct InService(Option<Box<Served>>);
+pub(super) struct InService(Option<Box<Counted>>);
+
+/// What is known of a request that is counted.
+#[derive(Debug)]
+struct Counted {
+    shared: Arc<Shared>,
+    /// `None` for a degraded request, which takes up no capacity, and for one that has ended.
+    running: Option<Running>,
+    /// Of a degraded request.
+    permit: Option<OwnedSemaphorePermit>,
+    key: u64,
+    /// For how long it was polled, in microseconds.
+    polled: u64,
+    /// When the present poll began; `None` between polls.
+    polled_since: Option<u64>,
+    /// When the last poll ended.
+    paused: u64,
+    /// Whether the request carries a [`Started`].
+    is_marked: bool,
+    /// The cost that the handler reports.
+    reported: Option<RunningCost>,
+    completion: Completion,
+    /// What counts if the body comes to its end.
+    at_end: Completion,
+    /// How many bytes of the body are still to come, at most. Servers do not ask for more.
+    left: u64,
+}
+
+/// Until when a request counts as running.
+///
+/// A handler can put `HoldUntil::Head` into the extensions of its own response. An event stream, for example, then
+/// counts only until its head has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HoldUntil {
+    /// Until the body of its response has ended. A connection that is upgraded, such as a WebSocket, counts until the
+    /// head of its response is there.
+    #[default]
+    Body,
+    /// Until the body of its response has ended, or the upgraded connection has closed. Meant for a capacity of work in
+    /// flight, if each WebSocket should take a place while it is open. In tower and axum it needs the feature
+    /// `upgrades`.
+    Close,
+    /// Until the head of its response is there: for services whose responses stream for a long time.
+    Head,
+}
+
+/// What a throttle needs to know about the head of a response.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    /// The cost that the handler reports.
+    pub(super) reported: Option<RunningCost>,
+    /// Whether a limit or a throttle further in refused the request.
+    pub(super) is_refusal: bool,
+    /// What the handler asks for.
+    pub(super) hold_until: Option<HoldUntil>,
+    /// Whether no body is sent.
+    pub(super) is_end: bool,
+    /// How long the body is, at most: `u64::MAX` where that is not known.
+    pub(super) length: u64,
+    /// Whether the response upgrades the connection.
+    pub(super) is_upgrade: bool,
+}
+
+/// What came of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// So many bytes, and more may follow.
+    Data(u64),
+    /// The end, or the last frame.
+    End,
+    Failure,
+}
 
 impl InService {
     /// A request that is exempt, or that another layer of its throttle counts.
     pub(super) const UNCOUNTED: Self = Self(None);
 
-    /// A request that is started at `now`, and polled from then on.
+    /// A request that was started, and is polled since `polled_since` or will be later.
     #[inline]
-    pub(super) fn at_once(
+    pub(super) fn new(
         shared: &Arc<Shared>,
         running: Running,
         key: u64,
-        now: u64,
+        polled_since: Option<u64>,
         is_marked: bool,
     ) -> Self {
-        let mut served = spare::take(shared).unwrap_or_else(|| Served::new(shared));
-        served.start(running, key, Some(now), is_marked);
-        Self(Some(served))
-    }
-
-    /// A request that is started after its wait.
-    pub(super) fn told(shared: &Arc<Shared>, running: Running, key: u64) -> Self {
-        let mut served = spare::take(shared).unwrap_or_else(|| Served::new(shared));
-        served.start(running, key, None, true);
-        Self(Some(served))
+        Self::counted(shared, Some(running), None, key, polled_since, is_marked)
     }
 
     /// A shed request that is served in a degraded way.
-    pub(super) fn less(shared: &Arc<Shared>, permit: OwnedSemaphorePermit) -> Self {
-        let mut served = Served::new(shared);
-        (served.less, served.is_marked) = (Some(permit), true);
-        Self(Some(served))
+    pub(super) fn degraded(shared: &Arc<Shared>, permit: OwnedSemaphorePermit) -> Self {
+        Self::counted(shared, None, Some(permit), 0, None, true)
+    }
+
+    fn counted(
+        shared: &Arc<Shared>,
+        running: Option<Running>,
+        permit: Option<OwnedSemaphorePermit>,
+        key: u64,
+        polled_since: Option<u64>,
+        is_marked: bool,
+    ) -> Self {
+        Self(Some(Box::new(Counted {
+            shared: Arc::clone(shared),
+            running,
+            permit,
+            key,
+            polled: 0,
+            polled_since,
+            paused: 0,
+            is_marked,
+            reported: None,
+            completion: Completion::Cancelled,
+            at_end: Completion::Success,
+            left: u64::MAX,
+        })))
     }
 
     /// Leaves an uncounted one.
@@ -62,43 +145,43 @@ impl InService {
     }
 
     /// Whether the handler should serve a degraded response.
-    pub(super) fn is_less(&self) -> bool {
-        self.0.as_ref().is_some_and(|served| served.less.is_some())
+    pub(super) fn is_degraded(&self) -> bool {
+        self.0.as_ref().is_some_and(|counted| counted.permit.is_some())
     }
 
     /// While the returned value exists, further layers of the same throttle let the request pass.
     #[inline]
     pub(super) fn passing(&self) -> Option<Passing> {
-        self.0.as_ref().map(|served| Passing::through(&served.shared))
+        self.0.as_ref().map(|counted| Passing::through(&counted.shared))
     }
 
     /// What the extensions of the request tell further layers of the same throttle, where that may be needed.
     #[inline]
     pub(super) fn started(&self, before: impl FnOnce() -> Option<Started>) -> Option<Started> {
-        let throttle = &self.0.as_ref().filter(|served| served.is_marked)?.shared;
+        let throttle = &self.0.as_ref().filter(|counted| counted.is_marked)?.shared;
         Some(before().unwrap_or_default().and_by(throttle))
     }
 
     /// Begins a poll, unless one has begun already.
     #[inline]
     pub(super) fn resume(&mut self) {
-        if let Some(served) = &mut self.0 {
-            served.resume();
+        if let Some(counted) = &mut self.0 {
+            counted.polled_since.get_or_insert_with(|| counted.shared.now());
         }
     }
 
     /// Ends a poll.
     #[inline]
     pub(super) fn pause(&mut self) {
-        if let Some(served) = &mut self.0 {
-            served.pause_at(served.shared.now());
+        if let Some(counted) = &mut self.0 {
+            counted.pause_at(counted.shared.now());
         }
     }
 
     /// There is no response.
     pub(super) fn failed(&mut self, is_overload: bool) {
-        if let Some(served) = &mut self.0 {
-            served.failed(is_overload);
+        if let Some(counted) = &mut self.0 {
+            counted.completion = if is_overload { Completion::Overload } else { Completion::Error };
         }
     }
 
@@ -107,8 +190,8 @@ impl InService {
     /// Until its body has ended, the request counts as cancelled.
     #[inline(always)]
     pub(super) fn answered(mut self, head: impl FnOnce() -> Head, hold_until: HoldUntil) -> Self {
-        if let Some(served) = &mut self.0 {
-            if served.answered(head(), hold_until) {
+        if let Some(counted) = &mut self.0 {
+            if counted.answered(head(), hold_until) {
                 self.end();
             }
         }
@@ -127,25 +210,83 @@ impl InService {
 
     /// A piece of the body was taken, since the last poll.
     pub(super) fn took(&mut self, piece: Piece) {
-        if self.0.as_mut().is_some_and(|served| served.took(piece)) {
+        if self.0.as_mut().is_some_and(|counted| counted.took(piece)) {
             self.end();
         }
     }
 
     /// It has ended with its last poll.
     fn end(&mut self) {
-        if let Some(mut served) = self.0.take() {
-            served.end(served.paused);
-            spare::keep(served);
+        if let Some(mut counted) = self.0.take() {
+            counted.end(counted.paused);
         }
     }
 }
 
 impl Drop for InService {
     fn drop(&mut self) {
-        if let Some(mut served) = self.0.take() {
-            served.end(served.shared.now());
-            spare::keep(served);
+        if let Some(mut counted) = self.0.take() {
+            counted.end(counted.shared.now());
+        }
+    }
+}
+
+impl Counted {
+    #[inline]
+    fn pause_at(&mut self, now: u64) {
+        if let Some(before) = self.polled_since.take() {
+            self.polled += now.saturating_sub(before);
+            turn::polled(before, now);
+        }
+        self.paused = now;
+    }
+
+    /// Returns whether the request has ended.
+    #[inline(always)]
+    fn answered(&mut self, head: Head, hold_until: HoldUntil) -> bool {
+        self.reported = head.reported;
+        self.left = head.length;
+        self.at_end = match head.status {
+            // It says how busy a limit further in is, and not how long this server takes.
+            _ if head.is_refusal => Completion::Error,
+            429 | 503 | 504 => Completion::Overload,
+            500.. => Completion::Error,
+            _ => Completion::Success,
+        };
+        let is_over = match head.hold_until.unwrap_or(hold_until) {
+            HoldUntil::Head => true,
+            HoldUntil::Body => head.is_end || head.is_upgrade,
+            HoldUntil::Close => head.is_end && !head.is_upgrade,
+        };
+        if head.is_upgrade && !is_over {
+            // How long a connection stays open says nothing about the load.
+            self.at_end = Completion::Error;
+        }
+        if is_over || head.is_upgrade {
+            // However a connection is closed after that, its request was served.
+            self.completion = self.at_end;
+        }
+        is_over
+    }
+
+    /// Returns whether the body has ended.
+    fn took(&mut self, piece: Piece) -> bool {
+        if let Piece::Data(bytes) = piece {
+            self.left = self.left.saturating_sub(bytes);
+        }
+        match piece {
+            Piece::Data(_) if self.left > 0 => return false,
+            Piece::Data(_) | Piece::End => self.completion = self.at_end,
+            Piece::Failure => self.completion = Completion::Error,
+        }
+        true
+    }
+
+    fn end(&mut self, now: u64) {
+        self.pause_at(now);
+        let reported = self.reported.take().map(|reported| reported.total());
+        if let Some(running) = self.running.take() {
+            self.shared.end(now, running, self.key, self.polled, reported, self.completion);
         }
     }
 }

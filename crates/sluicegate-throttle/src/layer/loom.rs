@@ -10,10 +10,11 @@ use ::loom::future::block_on;
 use ::loom::thread;
 use sluicegate_core::ManualClock;
 
-use super::admission::{Admission, Place};
+use super::dispatch::{Dispatch, Place};
 use super::in_service::InService;
-use super::requests::{Described, Unread};
+use super::requests::Described;
 use super::shared::Shared;
+use super::snapshot::UnreadCounts;
 use super::throttle::Throttle;
 use crate::class::Class;
 use crate::scheduler::Shed;
@@ -40,21 +41,21 @@ fn request(class: Class) -> Described {
         key: 0,
         timeout: None,
         partition: None,
-        unread: Unread::default(),
+        unread: UnreadCounts::default(),
         names: None,
     }
 }
 
 fn runs(shared: &Arc<Shared>, class: Class) -> InService {
     match shared.admit(&request(class)) {
-        Admission::Start(running) => running,
+        Dispatch::Start(running) => running,
         other => panic!("{other:?}"),
     }
 }
 
 fn waits(shared: &Arc<Shared>, class: Class) -> Place {
     match shared.admit(&request(class)) {
-        Admission::Wait(place) => place,
+        Dispatch::Wait(place) => place,
         other => panic!("{other:?}"),
     }
 }
@@ -103,9 +104,9 @@ fn one_that_is_evicted_as_it_could_start_is_told_one_of_both() {
         let comes = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || match shared.admit(&request(Class::CRITICAL)) {
-                Admission::Start(running) => drop(running),
-                Admission::Wait(place) => drop(told(place)),
-                Admission::Shed(shed) => panic!("{shed:?}"),
+                Dispatch::Start(running) => drop(running),
+                Dispatch::Wait(place) => drop(told(place)),
+                Dispatch::Refuse(shed) => panic!("{shed:?}"),
             })
         };
         drop(told(second));

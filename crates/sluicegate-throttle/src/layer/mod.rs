@@ -55,12 +55,12 @@
 //! # #[cfg(feature = "tonic")] {
 //! use std::time::Duration;
 //! use sluicegate_throttle::Throttle;
-//! use sluicegate_throttle::layer::{GrpcTimeout, Guard};
+//! use sluicegate_throttle::layer::{DeadlineHeader, Guard};
 //! use sluicegate_tonic::key::GrpcMethod;
 //! use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
 //!
 //! let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
-//! let layer = throttle.layer().predict_by(GrpcMethod).deadline(GrpcTimeout::new());
+//! let layer = throttle.layer().predict_by(GrpcMethod).deadline(DeadlineHeader::grpc());
 //! let guard = Guard::new(RateLimitLayer::new(Limit::per_second(50).by(Ip::peer())), layer);
 //! # let _ = guard;
 //! # }
@@ -121,80 +121,62 @@
 //! Do not exempt requests by something that a client writes, such as the field `Upgrade`: any client could then bypass
 //! the queue. Exempt routes instead, by [`exempt`](ThrottleLayer::exempt).
 
-mod accuracy;
 #[cfg(feature = "actix")]
 mod actix;
-mod admission;
-mod alarm;
-mod announcing;
 #[cfg(feature = "tower")]
 mod body;
-mod change;
+mod builder;
 mod criticality;
-mod deadline;
+mod dispatch;
 mod drainer;
 #[cfg(feature = "tower")]
 mod future;
 mod guard;
-mod has_room;
-mod hold_until;
 mod in_service;
-mod look;
 #[cfg(all(test, loom))]
 mod loom;
-mod meter;
-mod names;
+mod nesting;
 mod observing;
-mod partition;
-mod passing;
 mod processors;
 #[cfg(feature = "metrics")]
 mod record;
 mod refusal;
-mod report;
 mod requests;
-mod respond;
-mod served;
-#[cfg(feature = "tower")]
-mod servers;
 #[cfg(feature = "tower")]
 mod service;
-mod settings;
 mod shared;
 mod snapshot;
-mod spare;
-mod started;
-mod sync;
 mod throttle;
 mod throttle_layer;
 mod turn;
-mod unit;
-mod waiter;
-mod when_shed;
+
+/// Locks: those of the standard library, or those of loom, which tries every order in which threads can run.
+mod sync {
+    #[cfg(all(test, loom))]
+    pub(super) use loom::sync::{Mutex, MutexGuard};
+    #[cfg(not(all(test, loom)))]
+    pub(super) use std::sync::{Mutex, MutexGuard};
+}
 
 #[cfg(feature = "actix")]
 pub use self::actix::{ActixBody, ActixFuture, ActixService};
 #[cfg(feature = "tower")]
 pub use self::body::Body;
+pub use self::builder::{Reported, ThrottleBuilder};
 pub use self::criticality::{
-    ClassFn, ClassHeader, ClassWhen, Criticality, Unreadable, class_fn, class_when,
+    ClassFn, ClassHeader, Criticality, Partition, PartitionBy, Unreadable, When, class_fn,
+    class_when, partition_when,
 };
-pub use self::deadline::{Deadline, DeadlineHeader, GrpcTimeout, NoDeadline};
 #[cfg(feature = "tower")]
 pub use self::future::{HttpResponse, ResponseFuture};
 pub use self::guard::Guard;
-pub use self::has_room::HasRoom;
-pub use self::hold_until::HoldUntil;
-pub use self::partition::{NoPartition, Partition, PartitionBy, PartitionWhen, partition_when};
-pub use self::requests::{Describe, Described, Nothing, Requests};
+pub use self::in_service::HoldUntil;
+pub use self::refusal::WhenShed;
+pub use self::requests::{Deadline, DeadlineHeader, Describe, Described, Nothing, Requests};
 #[cfg(feature = "tower")]
-pub use self::servers::Servers;
-#[cfg(feature = "tower")]
-pub use self::service::ThrottleService;
+pub use self::service::{Servers, ThrottleService};
 pub use self::snapshot::{
     ClassSnapshot, FlowSnapshot, KeySnapshot, PartitionSnapshot, Snapshot, UnreadCounts,
 };
-pub use self::throttle::{Throttle, ThrottleBuilder};
+pub use self::throttle::Throttle;
 pub use self::throttle_layer::ThrottleLayer;
-pub use self::unit::Reported;
-pub use self::when_shed::WhenShed;

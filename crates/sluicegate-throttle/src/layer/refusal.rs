@@ -1,18 +1,20 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use sluicegate_core::adapter::{fields, grpc};
+use sluicegate_core::adapter::{Field, Headers, Value, fields, grpc, is_stored_for_others};
 use sluicegate_core::response::Redirect;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::announcing::Announcing;
-use super::settings::Settings;
-use crate::announce::FIELD;
+use super::shared::Shared;
+use super::throttle_layer::ThrottleLayer;
+use crate::announce::{Announcement, FIELD};
 use crate::scheduler::{Shed, ShedReason};
 
-impl<R> Settings<R> {
+impl<R> ThrottleLayer<R> {
     /// The response of a request that is refused, with the fields that it needs and does not have. The adapter leaves
     /// [`Refused`](sluicegate_core::adapter::Refused) in its extensions, so that layers further out give their charges
     /// back.
@@ -27,7 +29,7 @@ impl<R> Settings<R> {
     ) -> Response<Bytes> {
         let grpc = content_type.and_then(grpc::response_type);
         let redirect = self.when_shed.location().filter(|_| grpc.is_none());
-        let mut response = match (self.respond.function(), grpc) {
+        let mut response = match (&self.respond, grpc) {
             (Some(respond), _) => respond(shed, &request()),
             (None, Some(content_type)) => unavailable(shed, content_type),
             (None, None) => problem(shed, redirect.map_or(503, |to| to.status)),
@@ -41,17 +43,19 @@ impl<R> Settings<R> {
             headers.entry(RETRY_AFTER).or_insert(seconds.into());
         }
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        announce(&self.announcing(), headers);
+        if let Some(shared) = self.announcing() {
+            announce(&shared, headers);
+        }
         response
     }
 }
 
 /// Adds the level of admission to a response of the `http` crate.
-pub(super) fn announce(announcing: &Announcing, headers: &mut HeaderMap) {
+pub(super) fn announce(shared: &Shared, headers: &mut HeaderMap) {
     let lines = |name: &str, see: &mut dyn FnMut(&[u8])| {
         headers.get_all(name).iter().for_each(|line| see(line.as_bytes()));
     };
-    if let Some(Ok(value)) = announcing.value(lines).map(HeaderValue::try_from) {
+    if let Some(Ok(value)) = shared.announcement(lines).map(HeaderValue::try_from) {
         headers.insert(FIELD, value);
     }
 }
@@ -116,4 +120,151 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 fn retry_after(shed: &Shed) -> Option<u64> {
     let seconds = shed.retry_after.div_ceil(1_000_000).clamp(1, LONGEST.as_secs());
     (shed.reason != ShedReason::NeverFits).then_some(seconds)
+}
+
+/// What happens to requests that are shed; they are [refused](WhenShed::refuse) by default.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate_throttle::Throttle;
+/// use sluicegate_throttle::layer::WhenShed;
+///
+/// let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
+/// // Requests without a place are answered from a cache. An extension tells the handler.
+/// let layer = throttle.layer().when_shed(WhenShed::degrade(1_000));
+/// # let _ = layer;
+/// # Ok::<(), sluicegate_throttle::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct WhenShed(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Refuse,
+    Redirect(Redirect),
+    Degrade(Arc<Semaphore>),
+}
+
+impl WhenShed {
+    /// Answers `503 Service Unavailable`, or what
+    /// [`respond_with`](super::ThrottleLayer::respond_with) makes.
+    pub const fn refuse() -> Self {
+        Self(Kind::Refuse)
+    }
+
+    /// Sends clients to `location`, with `307 Temporary Redirect`, which keeps method and body.
+    ///
+    /// # Panics
+    ///
+    /// When the location is empty, or holds anything but visible ASCII: it goes into a header field.
+    #[must_use]
+    #[track_caller]
+    pub fn redirect(location: impl AsRef<str>) -> Self {
+        let location = location.as_ref();
+        assert!(
+            !location.is_empty() && location.bytes().all(|byte| byte.is_ascii_graphic()),
+            "the redirect's location {location:?} is not a URI of visible ASCII characters",
+        );
+        Self(Kind::Redirect(Redirect::new(307, location)))
+    }
+
+    /// Redirects with another status: 302, 303 or 308. It has no effect on other ways.
+    ///
+    /// # Panics
+    ///
+    /// When the status is not one of 302, 303, 307 and 308.
+    #[must_use]
+    #[track_caller]
+    pub fn status(mut self, status: u16) -> Self {
+        assert!(
+            matches!(status, 302 | 303 | 307 | 308),
+            "{status} is not a redirection: use 302, 303, 307 or 308",
+        );
+        if let Kind::Redirect(redirect) = &mut self.0 {
+            redirect.status = status;
+        }
+        self
+    }
+
+    /// Calls the service inside all the same, with [`Degraded`](sluicegate_core::response::Degraded) in the extensions
+    /// of the request, so that the handler serves less: from a cache, without recommendations. At most `at_most` such
+    /// requests are served at once, and others are refused.
+    ///
+    /// They take up no capacity of the throttle, so they have to be much cheaper. One whose deadline has passed is
+    /// refused, because nobody waits for its answer.
+    ///
+    /// # Panics
+    ///
+    /// When `at_most` is zero.
+    #[must_use]
+    #[track_caller]
+    pub fn degrade(at_most: usize) -> Self {
+        assert!(at_most > 0, "with at most 0 degraded requests, all are refused: leave it out");
+        Self(Kind::Degrade(Arc::new(Semaphore::new(at_most.min(Semaphore::MAX_PERMITS)))))
+    }
+
+    pub(super) fn location(&self) -> Option<&Redirect> {
+        match &self.0 {
+            Kind::Redirect(redirect) => Some(redirect),
+            Kind::Refuse | Kind::Degrade(_) => None,
+        }
+    }
+
+    /// A permit to serve a degraded request.
+    pub(super) fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        match &self.0 {
+            Kind::Degrade(places) => Arc::clone(places).try_acquire_owned().ok(),
+            Kind::Refuse | Kind::Redirect(_) => None,
+        }
+    }
+}
+
+impl Default for WhenShed {
+    fn default() -> Self {
+        Self::refuse()
+    }
+}
+
+impl Shared {
+    /// The [level of admission](crate::announce) for a response. `None` for a response that caches may store for other
+    /// clients, because a cache would serve an outdated level. `lines` shows each line of a header field of the
+    /// response.
+    pub(super) fn announcement(
+        &self,
+        lines: impl Fn(&str, &mut dyn FnMut(&[u8])),
+    ) -> Option<String> {
+        if is_stored_for_others(&Lines(lines)) {
+            return None;
+        }
+        let now = self.now();
+        let admitted = self.lock().scheduler.admitted_classes(now);
+        Some(Announcement::new(admitted, &self.classes).to_string())
+    }
+}
+
+/// The header fields of any framework's response, to be read.
+struct Lines<F>(F);
+
+impl<F: Fn(&str, &mut dyn FnMut(&[u8]))> Headers for Lines<F> {
+    fn contains(&self, field: Field) -> bool {
+        let mut is_there = false;
+        self.each_line(field, &mut |_| is_there = true);
+        is_there
+    }
+
+    fn contains_any(&self, fields: &[Field]) -> bool {
+        fields.iter().any(|field| self.contains(*field))
+    }
+
+    fn append(&mut self, _: Field, _: Value<'_>) {
+        unreachable!("whether a response is stored is read only");
+    }
+
+    fn insert(&mut self, _: Field, _: Value<'_>) {
+        unreachable!("whether a response is stored is read only");
+    }
+
+    fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8])) {
+        (self.0)(field.name(), see);
+    }
 }

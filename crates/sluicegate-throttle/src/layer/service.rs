@@ -1,24 +1,28 @@
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
-use sluicegate::adapter::HttpView;
+use http::{Extensions, Request, Response, Uri};
+use sluicegate::adapter::{Framework, HttpView};
+use sluicegate::response::Problem;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::Body;
 use super::future::ResponseFuture;
 use super::requests::{Describe, Requests};
-use super::servers::Servers;
-use super::settings::Settings;
 use super::throttle_layer::ThrottleLayer;
+#[cfg(not(feature = "axum"))]
+use sluicegate::adapter::Plain as Known;
+#[cfg(feature = "axum")]
+use sluicegate_axum::adapter::Axum as Known;
 
 impl<I, R: Clone> Layer<I> for ThrottleLayer<R> {
     type Service = ThrottleService<I, R>;
 
     fn layer(&self, inner: I) -> Self::Service {
-        ThrottleService { inner, settings: Arc::new(self.settings.clone()) }
+        ThrottleService { inner, layer: Arc::new(self.clone()) }
     }
 }
 
@@ -27,7 +31,7 @@ impl<I, R: Clone> Layer<I> for ThrottleLayer<R> {
 /// Its own `poll_ready` is always ready: the service inside is asked when a request has left the queue.
 pub struct ThrottleService<I, R = Requests> {
     inner: I,
-    settings: Arc<Settings<R>>,
+    layer: Arc<ThrottleLayer<R>>,
 }
 
 impl<I, R, B, ResBody> Service<Request<B>> for ThrottleService<I, R>
@@ -45,14 +49,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let turn = self.settings.admit(&HttpView::new(&request));
-        ResponseFuture::new(turn, &mut self.inner, request, &self.settings)
+        let dispatch = self.layer.admit(&HttpView::new(&request));
+        ResponseFuture::new(dispatch, &mut self.inner, request, &self.layer)
     }
 }
 
 impl<I: Clone, R> Clone for ThrottleService<I, R> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), settings: Arc::clone(&self.settings) }
+        Self { inner: self.inner.clone(), layer: Arc::clone(&self.layer) }
     }
 }
 
@@ -60,4 +64,33 @@ impl<I: fmt::Debug, R> fmt::Debug for ThrottleService<I, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThrottleService").field("inner", &self.inner).finish()
     }
+}
+
+/// What servers leave in requests: [`Peer`](sluicegate::adapter::Peer) and
+/// [`MatchedRoute`](sluicegate::adapter::MatchedRoute), with the feature `axum` what axum knows, and with the feature
+/// `tonic` the peer that tonic knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Servers;
+
+impl Framework for Servers {
+    type Respond = Problem;
+
+    fn peer(extensions: &Extensions) -> Option<IpAddr> {
+        let peer = Known::peer(extensions);
+        #[cfg(feature = "tonic")]
+        let peer = peer.or_else(|| sluicegate_tonic::Tonic::peer(extensions));
+        peer
+    }
+
+    fn route(extensions: &Extensions) -> Option<&str> {
+        Known::route(extensions)
+    }
+
+    fn original_uri(extensions: &Extensions) -> Option<&Uri> {
+        Known::original_uri(extensions)
+    }
+
+    const PEER_HINT: &'static str = Known::PEER_HINT;
+
+    const ROUTE_HINT: &'static str = Known::ROUTE_HINT;
 }

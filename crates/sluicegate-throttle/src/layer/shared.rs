@@ -5,19 +5,18 @@ use std::task::Waker;
 use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::clock::Clock;
 
-use super::accuracy::Accuracy;
-use super::alarm::Alarm;
-use super::names::{FlowNames, Names};
-use super::observing::Observing;
+use super::builder::{Measured, Reported, Unit};
+use super::dispatch::Waiter;
+use super::drainer::Alarm;
+use super::observing::{Accuracy, FlowNames, Names, Observing};
 use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
 use super::turn;
-use super::unit::{Measured, Reported, Unit};
-use super::waiter::{Told, Waiter};
 use crate::class::{Class, Classes};
+use crate::error::ConfigError;
 use crate::predict::Predictor;
-use crate::scheduler::{Id, Instruction, Outcome, Running, Scheduler};
+use crate::scheduler::{Completion, Id, Instruction, Running, Scheduler, SchedulerBuilder};
 
 /// What the services of a throttle share.
 #[derive(Debug)]
@@ -49,7 +48,7 @@ pub(super) struct State {
     pub(super) unread: UnreadCounts,
     /// When to warn again about something that cannot be read, in microseconds.
     #[cfg(feature = "tracing")]
-    pub(super) told_again: u64,
+    pub(super) warn_again: u64,
     pub(super) accuracy: Accuracy,
     /// How long a request is polled, smoothed over about sixteen of them, in microseconds.
     poll_time: f64,
@@ -95,23 +94,24 @@ impl Shared {
         key: u64,
         polled: u64,
         reported: Option<u64>,
-        outcome: Outcome,
+        completion: Completion,
     ) {
         let mut state = self.lock();
         let measured = Measured { polled, held: now.saturating_sub(running.started()), reported };
         let actual = self.unit.cost(measured, self.reported);
         // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
         // lower it, because a request that is too slow for its client is still expensive. A place is free again.
-        let is_whole = outcome != Outcome::Cancelled || self.unit == Unit::PlaceTime;
-        let is_told = |actual: &u64| is_whole || *actual > running.cost();
-        if let Some(actual) = actual.filter(is_told) {
+        let is_whole = completion != Completion::Cancelled || self.unit == Unit::PlaceTime;
+        let is_known = |actual: &u64| is_whole || *actual > running.cost();
+        if let Some(actual) = actual.filter(is_known) {
             state.predictor.learn_for(key, running.flow(), running.class(), actual);
             state.accuracy.learn(key, running.cost(), actual);
         }
+        // Says how many handlers fit into a turn of a thread.
         state.poll_time += (polled as f64 - state.poll_time) / 16.0;
         let mut instructions = std::mem::take(&mut state.instructions);
         state.allow(turn::is_due(now));
-        state.scheduler.done(now, running, actual, outcome, &mut instructions);
+        state.scheduler.done(now, running, actual, completion, &mut instructions);
         let wakers = state.tell(instructions);
         self.let_go(state, wakers);
     }
@@ -144,7 +144,7 @@ impl State {
             drainers: Vec::new(),
             unread: UnreadCounts::default(),
             #[cfg(feature = "tracing")]
-            told_again: 0,
+            warn_again: 0,
             accuracy: Accuracy::default(),
             poll_time: 0.0,
             unpolled: 0,
@@ -208,17 +208,41 @@ impl State {
     fn tell_each(&mut self, mut instructions: Vec<Instruction>) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for instruction in instructions.drain(..) {
-            let (id, told) = match instruction {
+            let (id, result) = match instruction {
                 Instruction::Start(id, running) => {
                     self.unpolled += 1;
-                    (id, Told::Start(running))
+                    (id, Ok(running))
                 }
-                Instruction::Shed(id, shed) => (id, Told::Shed(shed)),
+                Instruction::Shed(id, shed) => (id, Err(shed)),
             };
             let waiter = self.waiters[id.slot()].take();
-            wakers.extend(waiter.and_then(|waiter| waiter.tell(told)));
+            wakers.extend(waiter.and_then(|waiter| waiter.tell(result)));
         }
         self.instructions = instructions;
         wakers
+    }
+}
+
+impl Shared {
+    /// Changes the settings.
+    pub(super) fn reconfigure(
+        self: &Arc<Self>,
+        builder: SchedulerBuilder,
+        processors: Option<&Processors>,
+    ) -> Result<(), ConfigError> {
+        let mut state = self.lock();
+        let now = self.now();
+        let mut instructions = std::mem::take(&mut state.instructions);
+        state.allow(turn::is_due(now));
+        let changed = state.scheduler.reconfigure(now, builder, &mut instructions);
+        if let (Ok(()), State { scheduler, processors: Some(known), .. }, Some(new)) =
+            (&changed, &mut *state, processors)
+        {
+            known.change(new);
+            scheduler.change_rate(now, known.cost_per_second(), &mut instructions);
+        }
+        let wakers = state.tell(instructions);
+        self.let_go(state, wakers);
+        changed
     }
 }

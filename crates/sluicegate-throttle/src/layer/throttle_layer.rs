@@ -4,14 +4,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
+use sluicegate_core::key::View;
 
-use super::hold_until::HoldUntil;
-use super::requests::Requests;
-use super::respond::Respond;
-use super::settings::Settings;
+use super::dispatch::Dispatch;
+use super::in_service::{HoldUntil, InService};
+use super::nesting::{Passing, Started};
+use super::refusal::WhenShed;
+use super::requests::{Describe, Requests};
 use super::shared::Shared;
-use super::when_shed::WhenShed;
-use crate::scheduler::Shed;
+use crate::scheduler::{Shed, ShedReason};
 
 /// Lets requests through as a [`Throttle`](super::Throttle) starts them: a layer of tower (and so of axum, with the
 /// feature `axum`), and with the feature `actix` a middleware of actix-web.
@@ -19,30 +20,37 @@ use crate::scheduler::Shed;
 /// The body of a request is not read, and the service inside is not made ready, before the request has left the queue.
 /// A request that is dropped while it waits frees its place at once. Where the capacity is a rate, or requests have
 /// deadlines, tokio's timers start and answer what waits; where there are none, a thread does.
+#[derive(Clone)]
 #[must_use]
 pub struct ThrottleLayer<R = Requests> {
-    pub(super) settings: Settings<R>,
+    pub(super) shared: Arc<Shared>,
+    requests: R,
+    /// Makes the response of a request that is refused, where the operator has given a function.
+    pub(super) respond: Option<Arc<RespondFn>>,
+    pub(super) when_shed: WhenShed,
+    pub(super) hold_until: HoldUntil,
+    announces: bool,
 }
+
+pub(super) type RespondFn = dyn Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync;
 
 impl<R> ThrottleLayer<R> {
     pub(super) fn new(shared: Arc<Shared>, requests: R) -> Self {
-        let (respond, when_shed) = (Respond::default(), WhenShed::default());
-        let hold_until = HoldUntil::Body;
-        let announces = false;
-        Self { settings: Settings { shared, requests, respond, when_shed, hold_until, announces } }
+        let (when_shed, hold_until) = (WhenShed::default(), HoldUntil::Body);
+        Self { shared, requests, respond: None, when_shed, hold_until, announces: false }
     }
 
-    fn map<Q>(self, change: impl FnOnce(R) -> Q) -> ThrottleLayer<Q> {
-        let Settings { shared, requests, respond, when_shed, hold_until, announces } =
-            self.settings;
-        let requests = change(requests);
-        let settings = Settings { shared, requests, respond, when_shed, hold_until, announces };
-        ThrottleLayer { settings }
+    /// The layer without what it reads of requests, and that.
+    fn split(self) -> (ThrottleLayer<()>, R) {
+        let Self { shared, requests, respond, when_shed, hold_until, announces } = self;
+        let layer =
+            ThrottleLayer { shared, requests: (), respond, when_shed, hold_until, announces };
+        (layer, requests)
     }
 
     /// What happens to requests that are shed: they are refused by default.
     pub fn when_shed(mut self, when_shed: WhenShed) -> Self {
-        self.settings.when_shed = when_shed;
+        self.when_shed = when_shed;
         self
     }
 
@@ -52,7 +60,7 @@ impl<R> ThrottleLayer<R> {
         mut self,
         respond: impl Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
-        self.settings.respond = Respond::with(respond);
+        self.respond = Some(Arc::new(respond));
         self
     }
 
@@ -60,14 +68,53 @@ impl<R> ThrottleLayer<R> {
     /// shed. It is left out of responses that caches may store for other clients. Off by default: it tells how busy
     /// the service is.
     pub const fn announce(mut self) -> Self {
-        self.settings.announces = true;
+        self.announces = true;
         self
     }
 
     /// Until when a request counts as running; until its body has ended by default.
     pub fn hold_until(mut self, hold_until: HoldUntil) -> Self {
-        self.settings.hold_until = hold_until;
+        self.hold_until = hold_until;
         self
+    }
+
+    /// The throttle whose level of admission responses carry, if they do.
+    pub(super) fn announcing(&self) -> Option<Arc<Shared>> {
+        self.announces.then(|| Arc::clone(&self.shared))
+    }
+
+    /// Decides about a request.
+    #[inline(always)]
+    pub(super) fn admit<V: View>(&self, view: &V) -> Dispatch
+    where
+        R: Describe<V>,
+    {
+        if Passing::is_inside(&self.shared) || Started::is_in(view, &self.shared) {
+            return Dispatch::Start(InService::UNCOUNTED);
+        }
+        match self.requests.describe(view, &self.shared.classes) {
+            None => Dispatch::Start(InService::UNCOUNTED),
+            Some(described) => self.or_degraded(self.shared.admit(&described)),
+        }
+    }
+
+    /// What to do with a request whose wait is over.
+    pub(super) fn waited(&self, result: Result<InService, Shed>) -> Dispatch {
+        self.or_degraded(result.map_or_else(Dispatch::Refuse, Dispatch::Start))
+    }
+
+    /// Instead of a refusal, serves less if there is a place for that.
+    fn or_degraded(&self, dispatch: Dispatch) -> Dispatch {
+        // Nobody waits for the answer to a request whose deadline has passed.
+        match &dispatch {
+            Dispatch::Refuse(shed) if shed.reason != ShedReason::Missed => {
+                let permit = self.when_shed.permit();
+                permit.map_or(dispatch, |permit| {
+                    Dispatch::Start(InService::degraded(&self.shared, permit))
+                })
+            }
+            _ => dispatch,
+        }
     }
 }
 
@@ -75,83 +122,59 @@ impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
     /// How critical each request is: a [`Class`](crate::Class), [`class_when`](super::class_when),
     /// [`ClassHeader`](super::ClassHeader) or [`class_fn`](super::class_fn). By default, all are of the lowest class.
     pub fn criticality<C2>(self, class: C2) -> ThrottleLayer<Requests<C2, P, F, D, X, N>> {
-        self.map(|Requests { predict_by, fair_by, deadline, exempt, partition, keys, .. }| {
-            Requests { class, predict_by, fair_by, deadline, exempt, partition, keys }
-        })
+        let (to, Requests { predict_by, fair_by, deadline, exempt, partition, keys, .. }) =
+            self.split();
+        to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
     }
 
     /// Predicts the cost of a request from requests with the same key. The default key is method and route. A
     /// plain tower service knows no routes: there, name another key, or all requests are predicted together. Use a key
     /// that clients cannot choose freely. Requests without the key are expected to cost the mean of their class.
     pub fn predict_by<P2>(self, predict_by: P2) -> ThrottleLayer<Requests<C, P2, F, D, X, N>> {
-        self.map(|Requests { class, fair_by, deadline, exempt, partition, keys, .. }| Requests {
-            class,
-            predict_by,
-            fair_by,
-            deadline,
-            exempt,
-            partition,
-            keys,
-        })
+        let (to, Requests { class, fair_by, deadline, exempt, partition, keys, .. }) = self.split();
+        to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
     }
 
     /// Serves requests of one class fairly between the values of this key, such as the customer.
     pub fn fair_by<F2>(self, fair_by: F2) -> ThrottleLayer<Requests<C, P, F2, D, X, N>> {
-        self.map(|Requests { class, predict_by, deadline, exempt, partition, keys, .. }| Requests {
-            class,
-            predict_by,
-            fair_by,
-            deadline,
-            exempt,
-            partition,
-            keys,
-        })
+        let (to, Requests { class, predict_by, deadline, exempt, partition, keys, .. }) =
+            self.split();
+        to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
     }
 
-    /// Sheds requests that cannot be finished in time: a [`Duration`](std::time::Duration),
-    /// [`DeadlineHeader`](super::DeadlineHeader) or [`GrpcTimeout`](super::GrpcTimeout).
+    /// Sheds requests that cannot be finished in time: a [`Duration`](std::time::Duration) or a
+    /// [`DeadlineHeader`](super::DeadlineHeader).
     pub fn deadline<D2>(self, deadline: D2) -> ThrottleLayer<Requests<C, P, F, D2, X, N>> {
-        self.map(|Requests { class, predict_by, fair_by, exempt, partition, keys, .. }| Requests {
-            class,
-            predict_by,
-            fair_by,
-            deadline,
-            exempt,
-            partition,
-            keys,
-        })
+        let (to, Requests { class, predict_by, fair_by, exempt, partition, keys, .. }) =
+            self.split();
+        to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
     }
 
     /// Lets requests such as health checks pass at once and uncounted, if this condition certainly holds for them.
     pub fn exempt<X2>(self, exempt: X2) -> ThrottleLayer<Requests<C, P, F, D, X2, N>> {
-        self.map(|Requests { class, predict_by, fair_by, deadline, partition, keys, .. }| {
-            Requests { class, predict_by, fair_by, deadline, exempt, partition, keys }
-        })
+        let (to, Requests { class, predict_by, fair_by, deadline, partition, keys, .. }) =
+            self.split();
+        to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
     }
 
     /// Which [partition](super::ThrottleBuilder::partition) each request belongs to: a [`Partition`](super::Partition)
     /// for all, or [`partition_when`](super::partition_when). By default, no request belongs to any.
     pub fn partition_by<N2>(self, partition: N2) -> ThrottleLayer<Requests<C, P, F, D, X, N2>> {
-        self.map(|Requests { class, predict_by, fair_by, deadline, exempt, keys, .. }| Requests {
-            class,
-            predict_by,
-            fair_by,
-            deadline,
-            exempt,
-            partition,
-            keys,
-        })
+        let (to, Requests { class, predict_by, fair_by, deadline, exempt, keys, .. }) =
+            self.split();
+        to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
     }
 }
 
-impl<R: Clone> Clone for ThrottleLayer<R> {
-    fn clone(&self) -> Self {
-        Self { settings: self.settings.clone() }
+impl ThrottleLayer<()> {
+    fn read<R>(self, requests: R) -> ThrottleLayer<R> {
+        let Self { shared, respond, when_shed, hold_until, announces, .. } = self;
+        ThrottleLayer { shared, requests, respond, when_shed, hold_until, announces }
     }
 }
 
 impl<R: fmt::Debug> fmt::Debug for ThrottleLayer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThrottleLayer").field("requests", &self.settings.requests).finish()
+        f.debug_struct("ThrottleLayer").field("requests", &self.requests).finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
 use super::Prediction;
-use super::credibility::Credibility;
+use super::habit::Credibility;
 use super::run::{Run, Runs, Step};
 
 /// The mean follows this many samples where costs are alike.
@@ -125,9 +125,12 @@ impl Estimate {
         }
         let difference = cost - self.mean;
         let square = (actual - self.mean) * (actual - self.mean);
+        // What is beyond any earlier deviation goes into `surprise` instead, which fades: one outlier must not lock the queue,
+        // and leaving it out would bias the sum.
         let known = if square > self.peak { difference.min(self.peak.sqrt()) } else { difference };
         self.variance += (square.min(self.peak) - self.variance) * spread;
         self.peak = (self.peak * PEAK).max(square);
+        // Where costs are alike a short memory follows changes; where they differ only a long one has a steady mean.
         let differ = self.variance > ALIKE * self.mean * self.mean;
         let part = if differ { part(self.samples, MANY) } else { part(self.samples, FEW) };
         self.mean += known * part;

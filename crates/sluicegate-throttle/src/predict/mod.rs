@@ -14,7 +14,6 @@
 //! assert_eq!(predictor.predict(unknown, Class::CRITICAL).mean, 20_000);
 //! ```
 
-mod credibility;
 mod estimate;
 mod habit;
 mod run;
@@ -122,6 +121,7 @@ impl Predictor {
         let Some(estimate) = self.estimate(key, class) else {
             return self.learn(key, class, cost);
         };
+        // Compared with the mean and not with what is owed as well: that is a correction of sums and no property of a flow.
         let (expected, factor) = (estimate.mean(), self.factor(flow, estimate));
         let cost = estimate.bounded(factor * expected, actual);
         let habit = self.flows.value_mut(flow);
@@ -132,6 +132,7 @@ impl Predictor {
             estimate.credibility.learn(cost / expected - 1.0, usual, requests);
             estimate.learn(sample)
         };
+        // The class learns too: it stands in for keys that are not known yet.
         learn(&mut self.classes[at(class)]);
         let step = learn(self.routes.value_mut(key));
         self.learnt = self.learnt.wrapping_add(1);

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use super::Scheduler;
 use super::capacity::{Capacity, Concurrency, Rate};
 use super::codel::Codel;
-use super::partitions::Partitions;
-use super::queue_size::QueueSize;
+use super::shares::{Partitions, Shares};
+use super::wait::QueueSize;
+use super::{Instruction, Scheduler};
 use crate::adaptive::Algorithm;
 use crate::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 
@@ -18,10 +18,7 @@ const KEYS: usize = 1_024;
 #[derive(Debug)]
 #[must_use]
 pub struct SchedulerBuilder {
-    capacity: Option<Result<(), ConfigError>>,
-    rate: Option<(u64, Duration)>,
-    in_flight: usize,
-    adaptive: Option<Box<dyn Algorithm>>,
+    capacity: Option<Result<Capacity, ConfigError>>,
     queue: QueueSize,
     dearest: u64,
     classes: usize,
@@ -51,9 +48,6 @@ impl SchedulerBuilder {
     pub(super) const fn new() -> Self {
         Self {
             capacity: None,
-            rate: None,
-            in_flight: 0,
-            adaptive: None,
             queue: QueueSize::Cost(0),
             dearest: 0,
             classes: 4,
@@ -68,30 +62,25 @@ impl SchedulerBuilder {
 
     /// Drains at a rate: a total cost of `cost` in each `period`, which is at most a year. For a rate of requests, offer
     /// each with a cost of 1.
-    pub fn rate(mut self, cost: u64, period: Duration) -> Self {
-        self.rate = Some((cost, period));
-        let works = Rate::new(cost, period).map(drop);
-        self.one_capacity(works)
+    pub fn rate(self, cost: u64, period: Duration) -> Self {
+        self.one_capacity(Rate::new(cost, period).map(Capacity::Rate))
     }
 
     /// Drains by work in flight: at most `requests` run at once.
-    pub fn in_flight(mut self, requests: usize) -> Self {
-        self.in_flight = requests;
-        self.one_capacity(if requests > 0 { Ok(()) } else { Err(ConfigError::NoCapacity) })
+    pub fn in_flight(self, requests: usize) -> Self {
+        let limit = Capacity::InFlight(Concurrency::Fixed(requests));
+        self.one_capacity(if requests > 0 { Ok(limit) } else { Err(ConfigError::NoCapacity) })
     }
 
     /// Drains by work in flight, up to the limit that `algorithm` has learnt. The time of a request is measured from
     /// the moment it leaves the queue.
-    pub fn adaptive(mut self, algorithm: impl Algorithm + 'static) -> Self {
-        self.adaptive = Some(Box::new(algorithm));
-        self.one_capacity(Ok(()))
+    pub fn adaptive(self, algorithm: impl Algorithm + 'static) -> Self {
+        self.one_capacity(Ok(Capacity::InFlight(Concurrency::Adaptive(Box::new(algorithm)))))
     }
 
-    fn one_capacity(mut self, works: Result<(), ConfigError>) -> Self {
-        self.capacity = Some(match self.capacity {
-            None => works,
-            Some(_) => Err(ConfigError::TwoCapacities),
-        });
+    fn one_capacity(mut self, capacity: Result<Capacity, ConfigError>) -> Self {
+        let is_first = self.capacity.is_none();
+        self.capacity = Some(if is_first { capacity } else { Err(ConfigError::TwoCapacities) });
         self
     }
 
@@ -182,15 +171,7 @@ impl SchedulerBuilder {
     }
 
     pub(super) fn plan(self) -> Result<Plan, ConfigError> {
-        self.capacity.clone().unwrap_or(Err(ConfigError::NoCapacity))?;
-        let concurrency = match self.adaptive {
-            Some(algorithm) => Concurrency::Adaptive(algorithm),
-            None => Concurrency::Fixed(self.in_flight),
-        };
-        let capacity = match self.rate {
-            Some((cost, period)) => Capacity::Rate(Rate::new(cost, period)?),
-            None => Capacity::InFlight(concurrency),
-        };
+        let capacity = self.capacity.unwrap_or(Err(ConfigError::NoCapacity))?;
         let bound = self.queue.cost(&capacity);
         if bound == 0 {
             return Err(ConfigError::NoQueue);
@@ -217,7 +198,7 @@ impl SchedulerBuilder {
             return Err(ConfigError::Codel);
         }
         let codel = codel.map(|(target, interval)| Codel::new(target, interval));
-        if self.rate.is_some() && !self.partitions.is_empty() {
+        if matches!(capacity, Capacity::Rate(_)) && !self.partitions.is_empty() {
             return Err(ConfigError::PartitionedRate);
         }
         Ok(Plan {
@@ -237,4 +218,87 @@ impl SchedulerBuilder {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Scheduler {
+    /// Changes the settings. Queued requests stay in the queue and running requests go on. The pace of requests, an
+    /// adaptive limit, and the turns of classes and flows are kept. Requests that can start now are started;
+    /// instructions are added to `out`.
+    ///
+    /// A queue that becomes smaller keeps its requests, and takes no others until there is room again.
+    ///
+    /// # Errors
+    ///
+    /// When the new settings cannot work, or have another kind of capacity, or another number of classes, partitions or
+    /// flow queues. Nothing changes then.
+    pub fn reconfigure(
+        &mut self,
+        now: u64,
+        builder: SchedulerBuilder,
+        out: &mut Vec<Instruction>,
+    ) -> Result<(), ConfigError> {
+        let plan = builder.plan()?;
+        if let Some(part) = self.fixed_part(&plan) {
+            return Err(ConfigError::Fixed(part));
+        }
+        self.drain(now, out);
+        match (&mut self.capacity, plan.capacity) {
+            (Capacity::Rate(rate), Capacity::Rate(new)) => rate.change(&new),
+            (Capacity::InFlight(limit), Capacity::InFlight(mut new)) => {
+                if let (Concurrency::Adaptive(old), Concurrency::Adaptive(new)) =
+                    (&*limit, &mut new)
+                {
+                    new.start_at(old.learnt());
+                }
+                *limit = new;
+            }
+            _ => {}
+        }
+        self.size = plan.size;
+        self.resize();
+        self.stale_at = 0;
+        self.late_after = plan.late_after;
+        self.partitions.change(&plan.partitions);
+        match (&mut self.shares, plan.weights) {
+            (Some(shares), Some(weights)) => shares.change(weights),
+            (shares, weights) => *shares = weights.map(Shares::new),
+        }
+        for queue in self.lanes.all_mut() {
+            match (&mut queue.codel, &plan.codel) {
+                (Some(codel), Some(new)) => codel.change(new),
+                (codel, new) => codel.clone_from(new),
+            }
+        }
+        self.drain(now, out);
+        Ok(())
+    }
+
+    /// Changes the rate to this cost in each second. Requests that can start now are started.
+    #[cfg(feature = "_layer")]
+    pub(crate) fn change_rate(&mut self, now: u64, cost: u64, out: &mut Vec<Instruction>) {
+        let has_waiting = self.len > 0;
+        if let Capacity::Rate(rate) = &mut self.capacity {
+            if let Ok(new) = Rate::new(cost.max(1), Duration::from_secs(1)) {
+                rate.advance(now, has_waiting);
+                rate.change(&new);
+                self.resize();
+                self.drain(now, out);
+            }
+        }
+    }
+
+    fn fixed_part(&self, plan: &Plan) -> Option<&'static str> {
+        let has_rate = |capacity: &Capacity| matches!(capacity, Capacity::Rate(_));
+        if has_rate(&self.capacity) != has_rate(&plan.capacity) {
+            Some("kind of capacity")
+        } else if self.lanes.classes() != plan.classes {
+            Some("number of classes")
+        } else if self.partitions.len() != plan.partitions.len() {
+            Some("number of partitions")
+        } else if self.lanes.flow_queues() != usize::from(plan.flow_queues) {
+            Some("number of flow queues")
+        } else {
+            None
+        }
+    }
 }

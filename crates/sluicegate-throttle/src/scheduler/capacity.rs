@@ -105,6 +105,7 @@ impl Rate {
         }
         let elapsed = now.saturating_sub(self.at);
         self.at = self.at.max(now);
+        // Below zero is what a late timer has not started yet. While nobody waits nothing is late, so nothing is saved up.
         let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };
         let drained = self.debt.saturating_sub(self.drained(elapsed));
         self.debt = drained.max(least.min(self.debt));
@@ -142,7 +143,7 @@ impl Rate {
     }
 
     fn time(&self, debt: i128) -> u64 {
-        let time = debt.max(0).div_ceil_positive(i128::from(self.amount));
+        let time = u128::try_from(debt).unwrap_or_default().div_ceil(u128::from(self.amount));
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
@@ -154,8 +155,10 @@ impl Rate {
     /// `lost`. The excess over the prediction is owed up to [`MOST_OWED`], except for what the time that was lost while
     /// the request ran could have drained: a handler that keeps the only thread busy keeps others from being started.
     pub(super) fn settle(&mut self, predicted: u64, actual: u64, lost: u64, has_waiting: bool) {
+        // What is owed already is not forgiven by the bound on what is added.
         let most = self.debt.max(self.drained(MOST_OWED));
         let mut change = self.weighed(actual) - self.weighed(predicted);
+        // Each microsecond that was lost pays once, and only for requests that ran while it was lost.
         let since = self.paid.max(lost);
         if change > 0 && self.lost > since {
             let paid = change.min(self.drained(self.lost - since));
@@ -171,16 +174,6 @@ impl Rate {
     /// How long it takes to drain all started cost and `cost` more.
     pub(super) fn wait(&self, cost: u64) -> u64 {
         self.time(self.debt.max(0).saturating_add(self.weighed(cost)))
-    }
-}
-
-trait DivCeil {
-    fn div_ceil_positive(self, by: Self) -> Self;
-}
-
-impl DivCeil for i128 {
-    fn div_ceil_positive(self, by: Self) -> Self {
-        self / by + Self::from(self % by != 0)
     }
 }
 

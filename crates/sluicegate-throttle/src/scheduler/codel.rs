@@ -35,11 +35,13 @@ impl Codel {
         // An interval that ends later than a whole one from now began before the clock stepped back.
         let is_over =
             now > self.interval_end || self.interval_end > now.saturating_add(self.interval);
+        // The verdict on an interval falls with the first request after it, so an idle time extends it and drops nothing.
         if is_over && !self.starts_interval {
             self.interval_end = now.saturating_add(self.interval);
             self.is_overloaded = self.min_wait > self.target;
             self.starts_interval = true;
         }
+        // The first is the sample that the others are compared with. To drop it would judge an interval by the last one.
         if self.starts_interval {
             self.starts_interval = false;
             self.min_wait = waited;

@@ -6,7 +6,7 @@
 //! ```
 //! use std::time::Duration;
 //! use sluicegate_throttle::Class;
-//! use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Outcome, Scheduler};
+//! use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Completion, Scheduler};
 //!
 //! let mut scheduler = Scheduler::builder().in_flight(1).queue(10).build()?;
 //! let mut instructions = Vec::new();
@@ -23,7 +23,7 @@
 //! };
 //!
 //! // When the first is done, the second starts.
-//! scheduler.done(1_000, first, None, Outcome::Success, &mut instructions);
+//! scheduler.done(1_000, first, None, Completion::Success, &mut instructions);
 //! assert!(matches!(&instructions[..], [Instruction::Start(id, _)] if *id == second));
 //! # Ok::<(), sluicegate_throttle::ConfigError>(())
 //! ```
@@ -32,21 +32,10 @@ mod builder;
 mod capacity;
 mod class_queue;
 mod codel;
-mod counts;
-mod deadlines;
-mod evict;
-mod instruction;
-mod lane;
 mod lanes;
-mod level;
 mod offer;
 mod offering;
-mod pace;
-mod partitions;
-mod queue_size;
-mod reconfigure;
 mod run_times;
-mod sharding;
 mod shares;
 mod show;
 mod slab;
@@ -56,25 +45,19 @@ mod wait;
 
 use self::builder::Plan;
 use self::capacity::{Capacity, Concurrency};
-use self::deadlines::Deadlines;
-use self::lane::Lane;
-use self::lanes::Lanes;
-use self::level::Level;
-use self::partitions::Partitions;
-use self::queue_size::QueueSize;
+use self::lanes::{Lane, Lanes};
 use self::run_times::RunTimes;
-use self::shares::Shares;
-use self::slab::{Entry, Index, Slab};
-use self::wait::Chance;
+use self::shares::{Partitions, Shares};
+use self::show::Level;
+use self::slab::{Deadlines, Entry, Index, Slab};
+use self::wait::{Chance, QueueSize};
 use crate::adaptive::Sample;
 use crate::class::Class;
 
 pub use self::builder::SchedulerBuilder;
 pub use self::class_queue::QueuedFlow;
-pub use self::counts::Counts;
-pub use self::instruction::{Instruction, Offered, Outcome, Running, Shed, ShedReason};
-pub use self::offer::Offer;
-pub use self::show::PartitionUse;
+pub use self::offer::{Completion, Instruction, Offer, Offered, Running, Shed, ShedReason};
+pub use self::show::Counts;
 pub use self::slab::Id;
 
 /// A queue bounded in cost, drained at a capacity.
@@ -157,26 +140,28 @@ impl Scheduler {
         now: u64,
         running: Running,
         actual: Option<u64>,
-        outcome: Outcome,
+        completion: Completion,
         out: &mut Vec<Instruction>,
     ) {
         self.running -= 1;
-        self.partitions.end(usize::from(running.partition));
+        self.partitions.get_mut(usize::from(running.partition)).running -= 1;
         let cost = actual.unwrap_or(running.cost);
         let spent = &mut self.counts[running.class.rank()].cost;
         *spent = spent.saturating_add(cost);
         let has_waiting = self.len > 0;
         if let Capacity::Rate(rate) = &mut self.capacity {
+            // Time first: what drained until now must not count against the correction that follows.
             rate.advance(now, has_waiting);
             rate.settle(running.cost, cost, running.lost, has_waiting);
         }
         let time = now.saturating_sub(running.started);
-        self.run_times.learn(&running, time, cost, outcome);
-        let is_overload = outcome == Outcome::Overload;
+        self.run_times.learn(&running, time, cost, completion);
+        let is_overload = completion == Completion::Overload;
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
-            if is_overload || outcome == Outcome::Success {
+            if is_overload || completion == Completion::Success {
                 let in_flight = running.in_flight;
                 algorithm.update(Sample { now, time, in_flight, is_overload });
+                // A queue for a time holds another cost at another limit.
                 self.resize();
             }
         }
@@ -190,7 +175,7 @@ impl Scheduler {
         let counts = &mut self.counts[running.class.rank()];
         counts.started -= 1;
         counts.cancelled += 1;
-        self.done(now, running, Some(0), Outcome::Cancelled, out);
+        self.done(now, running, Some(0), Completion::Cancelled, out);
     }
 
     /// Removes a request whose client has gone from the queue. Its cost is free at once. Returns whether it was still
@@ -213,6 +198,7 @@ impl Scheduler {
     }
 
     fn drain_queue(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        // Whoever is too late goes first, so that no place is given to a request that nobody waits for.
         self.shed_missed(now, out);
         self.shed_stale(now, out);
         self.is_held = false;
@@ -228,6 +214,8 @@ impl Scheduler {
             let entry = self.slab.entry(index);
             let &Entry { queue, since, is_tried, .. } = entry;
             let offer = entry.offer();
+            // Asked again, because its wait was only predicted when it was offered. One that was queued as a trial is started
+            // whatever is expected: else nothing would show that a slow time is over.
             let chance = if is_tried { Chance::Tried } else { self.chance(now, 0, since, &offer) };
             if chance == Chance::Late {
                 self.shed(index, ShedReason::Missed, out);
@@ -235,10 +223,12 @@ impl Scheduler {
             }
             let waited = now.saturating_sub(since);
             let class = self.lanes.get_mut(lane);
+            // CoDel judges requests as they leave the queue, and only those: its interval is one of departures.
             if class.codel.as_mut().is_some_and(|codel| codel.drops(now, waited)) {
                 self.shed(index, ShedReason::Stale, out);
                 continue;
             }
+            // What is shed above has cost nothing, so only what is started counts against its flow and its class.
             class.spend(queue, offer.cost);
             if let Some(shares) = &mut self.shares {
                 shares.spend(lane.rank, offer.cost);
@@ -260,6 +250,7 @@ impl Scheduler {
     }
 
     fn next_of_queued(&self) -> Option<u64> {
+        // A rate that is free already, while more may not be started, is no reason to wake up: `allow` is.
         let free_at = match &self.capacity {
             Capacity::Rate(rate) if !self.is_held => Some(rate.free_at()),
             _ => None,
@@ -302,6 +293,7 @@ impl Scheduler {
             Capacity::InFlight(limit) => self.partitions.owed(limit.limit()),
             Capacity::Rate(_) => None,
         };
+        // A guarantee comes before everything else, classes too: that is what it promises.
         if let Some(partition) = owed {
             let waits = |&rank: &usize| self.lanes.get(Lane { rank, partition }).len > 0;
             let rank = self.next_class(waits)?;
@@ -326,7 +318,7 @@ impl Scheduler {
     fn start(&mut self, mut running: Running) -> Running {
         self.counts[running.class.rank()].started += 1;
         self.running += 1;
-        self.partitions.start(usize::from(running.partition));
+        self.partitions.get_mut(usize::from(running.partition)).running += 1;
         if let Capacity::Rate(rate) = &mut self.capacity {
             rate.start(running.cost);
             running.lost = rate.lost();
@@ -337,8 +329,9 @@ impl Scheduler {
     fn take(&mut self, index: Index) -> Id {
         let lane = self.slab.entry(index).lane();
         self.lanes.get_mut(lane).unlink(&mut self.slab, index);
-        self.partitions.leave(lane.partition);
+        self.partitions.get_mut(lane.partition).waiting -= 1;
         let (id, entry) = self.slab.remove(index);
+        // Else a timer would fire for a request that has gone.
         self.deadlines.clear_front(&self.slab);
         self.cost -= entry.cost;
         self.len -= 1;

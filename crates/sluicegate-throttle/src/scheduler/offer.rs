@@ -1,3 +1,5 @@
+use super::Id;
+use super::lanes::Lane;
 use crate::class::Class;
 
 /// A request that asks to be started.
@@ -18,4 +20,161 @@ pub struct Offer {
     /// seed. A request that would run past its deadline is refused. How long it would run is learnt from the last
     /// requests with its key, for each cost; for requests without a key, from all requests together.
     pub key: Option<u64>,
+}
+
+/// What becomes of a request that was offered.
+#[derive(Debug)]
+pub enum Offered {
+    /// Start it.
+    Start(Running),
+    /// It waits. An [`Instruction`] says later what becomes of it.
+    Queued(Id),
+    /// Refuse it.
+    Shed(Shed),
+}
+
+/// What to do with a queued request.
+#[derive(Debug)]
+pub enum Instruction {
+    /// Start it.
+    Start(Id, Running),
+    /// Refuse it.
+    Shed(Id, Shed),
+}
+
+/// Why a request is refused, and when to try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shed {
+    /// The class of the request.
+    pub class: Class,
+    /// Why.
+    pub reason: ShedReason,
+    /// How long it takes to drain everything ahead of it, in microseconds.
+    pub retry_after: u64,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShedReason {
+    /// The queue is full, and evicting its less critical requests would not make enough room.
+    Full,
+    /// It costs more than the queue holds.
+    NeverFits,
+    /// A more critical request has taken its place in the queue.
+    Evicted,
+    /// When it was offered, it was not expected to finish before its deadline. If only its own running time would be
+    /// too long, one such request of its key is tried each second all the same, because the prediction may be outdated.
+    Deadline,
+    /// It missed its deadline in the queue, or could no longer finish before its deadline.
+    Missed,
+    /// It waited for longer than the queue is long, or for too long in a standing queue, as CoDel defines one.
+    Stale,
+    /// Its flow already holds its share of the queue, and other flows send requests too.
+    Share,
+}
+
+impl ShedReason {
+    /// All reasons, in the order of [`Counts::shed`](super::Counts::shed).
+    pub const ALL: [Self; 7] = [
+        Self::Full,
+        Self::NeverFits,
+        Self::Evicted,
+        Self::Deadline,
+        Self::Missed,
+        Self::Stale,
+        Self::Share,
+    ];
+
+    /// The reason as one word, for metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::NeverFits => "never_fits",
+            Self::Evicted => "evicted",
+            Self::Deadline => "deadline",
+            Self::Missed => "missed",
+            Self::Stale => "stale",
+            Self::Share => "share",
+        }
+    }
+}
+
+/// A request that was started. Give it to [`Scheduler::done`](super::Scheduler::done) when it has ended: until then, it
+/// takes up capacity.
+#[derive(Debug)]
+#[must_use = "until it is given to `done`, it takes up capacity"]
+pub struct Running {
+    pub(super) class: Class,
+    /// Its place in the list of partitions.
+    pub(super) partition: u8,
+    pub(super) flow: u64,
+    pub(super) cost: u64,
+    pub(super) started: u64,
+    pub(super) waited: u64,
+    /// How much time a rate had lost when it was started, in microseconds.
+    pub(super) lost: u64,
+    /// How many requests ran when it was started, itself included.
+    pub(super) in_flight: usize,
+    /// Whether it was started although it was expected to take too long for its client.
+    pub(super) is_tried: bool,
+    pub(super) key: Option<u64>,
+}
+
+impl Running {
+    /// A request that was offered `since` and starts `now`.
+    pub(super) fn new(now: u64, lane: Lane, offer: &Offer, since: u64, is_tried: bool) -> Self {
+        Self {
+            // At most eight classes and nine partitions.
+            class: Class::at(lane.rank as u8),
+            partition: lane.partition as u8,
+            flow: offer.flow,
+            cost: offer.cost,
+            started: now,
+            waited: now.saturating_sub(since),
+            lost: 0,
+            in_flight: 0,
+            is_tried,
+            key: offer.key,
+        }
+    }
+
+    /// Its class.
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Its flow.
+    pub const fn flow(&self) -> u64 {
+        self.flow
+    }
+
+    /// The cost that it was started with.
+    pub const fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// When it was started, in microseconds.
+    pub const fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// How long it waited in the queue, in microseconds.
+    pub const fn waited(&self) -> u64 {
+        self.waited
+    }
+}
+
+/// How a request has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// It was served: its time counts.
+    Success,
+    /// The server was overloaded, or a deadline passed.
+    Overload,
+    /// Another error. It says nothing about the load.
+    Error,
+    /// The client has gone. It says nothing about the load.
+    Cancelled,
 }

@@ -1,59 +1,35 @@
 use super::capacity::Capacity;
-use super::lane::Lane;
-use super::slab::Entry;
+use super::lanes::Lane;
+use super::slab::{Chain, Entry, Index};
 use super::wait::Chance;
 use super::{Instruction, Offer, Offered, Running, Scheduler, ShedReason};
+use crate::error::MAX_PARTITIONS;
 
 impl Scheduler {
     /// Offers a request. Instructions for queued requests are added to `out`.
     pub fn offer(&mut self, now: u64, offer: Offer, out: &mut Vec<Instruction>) -> Offered {
-        match self.start_at_once(now, &offer, out) {
-            Some(running) => Offered::Start(running),
-            None => self.offer_again(now, offer, out),
-        }
-    }
-
-    /// The first half of [`offer`](Self::offer), apart because it is all that most requests need. `None` for a request
-    /// with a deadline, and for one that cannot start at once.
-    #[inline]
-    pub(crate) fn start_at_once(
-        &mut self,
-        now: u64,
-        offer: &Offer,
-        out: &mut Vec<Instruction>,
-    ) -> Option<Running> {
         self.drain(now, out);
         self.level.observe(now, &self.counts);
-        let offer = &Offer { cost: offer.cost.max(1), ..*offer };
-        let lane = self.lane_of(offer);
-        self.counts[lane.rank].offered += 1;
-        self.lanes.get_mut(lane).note(offer.flow, now);
-        if offer.deadline.is_some() || !self.starts_at_once(lane, now) {
-            return None;
-        }
-        self.counts[lane.rank].at_once += 1;
-        Some(self.start(Running::new(now, lane, offer, now, false)))
-    }
-
-    /// The second half of [`offer`](Self::offer).
-    pub(crate) fn offer_again(
-        &mut self,
-        now: u64,
-        offer: Offer,
-        out: &mut Vec<Instruction>,
-    ) -> Offered {
         let offer = Offer { cost: offer.cost.max(1), ..offer };
         let lane = self.lane_of(&offer);
-        if let Capacity::Rate(rate) = &mut self.capacity {
-            // Nothing else lets time pass while every request is refused for its deadline.
-            rate.advance(now, self.len > 0);
-        }
-        let wait = offer.deadline.map_or(0, |_| self.predicted_wait(lane, offer.flow, now));
-        let chance = self.chance(now, wait, now, &offer);
+        self.counts[lane.rank].offered += 1;
+        self.lanes.get_mut(lane).note(offer.flow, now);
+        let chance = match offer.deadline {
+            None => Chance::InTime,
+            Some(_) => {
+                if let Capacity::Rate(rate) = &mut self.capacity {
+                    // Nothing else lets time pass while every request is refused for its deadline.
+                    rate.advance(now, self.len > 0);
+                }
+                let wait = self.predicted_wait(lane, offer.flow, now);
+                self.chance(now, wait, now, &offer)
+            }
+        };
         if chance == Chance::Late {
             return self.refuse(ShedReason::Deadline, lane.rank);
         }
         let is_tried = chance == Chance::Tried;
+        // `drain` has started all that could start, so nobody is overtaken here.
         if self.starts_at_once(lane, now) {
             self.counts[lane.rank].at_once += 1;
             return Offered::Start(self.start(Running::new(now, lane, &offer, now, is_tried)));
@@ -75,6 +51,7 @@ impl Scheduler {
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
         }
+        // It would be shed for its wait before anything is started. To say so now lets its client go elsewhere in time.
         if self.is_stopped() {
             return self.refuse(ShedReason::Full, rank);
         }
@@ -92,12 +69,13 @@ impl Scheduler {
         self.note_wait(now);
         let queue = self.lanes.get_mut(lane).queue_for(flow);
         let id = self.slab.insert(Entry::new(lane, queue, now, offer, is_tried));
+        // Before it is pushed: a class that has had nothing to wait for does not get turns for that time.
         if let (Some(shares), false) = (&mut self.shares, self.lanes.has_waiting(rank)) {
             shares.join(rank);
         }
         let index = self.slab.index(id);
         self.lanes.get_mut(lane).push(&mut self.slab, index);
-        self.partitions.wait(lane.partition);
+        self.partitions.get_mut(lane.partition).waiting += 1;
         self.counts[rank].queued += 1;
         self.cost += cost;
         self.len += 1;
@@ -132,5 +110,87 @@ impl Scheduler {
 
     fn refuse(&mut self, reason: ShedReason, rank: usize) -> Offered {
         Offered::Shed(self.counted(reason, rank))
+    }
+}
+
+impl Scheduler {
+    /// Makes room for `excess` by shedding requests of classes below `rank`: the least critical class first, and in
+    /// each class the oldest first. Sheds nothing if that would not make enough room, and sheds no request that could
+    /// stay.
+    pub(super) fn evict(&mut self, rank: usize, excess: u64, out: &mut Vec<Instruction>) -> bool {
+        let lower = self.lanes.from(rank + 1).iter();
+        // Where the queue has been made smaller, `excess` may be more than any newcomer's cost.
+        if lower.map(|class| class.cost).sum::<u64>() < excess {
+            return false;
+        }
+        let mut freed = 0;
+        for rank in (rank + 1..self.lanes.classes()).rev() {
+            // The next request to look at in each partition; at most nine.
+            let mut next = [None; MAX_PARTITIONS + 1];
+            self.lanes.oldest(rank).zip(&mut next).for_each(|(oldest, next)| *next = Some(oldest));
+            // The heads of the partitions are merged by age, as if they were one list.
+            while freed < excess {
+                let since = |next: &&mut Option<Index>| next.map(|at| self.slab.entry(at).since);
+                let oldest = next.iter_mut().filter(|next| next.is_some()).min_by_key(since);
+                let Some((next, index)) = oldest.and_then(|next| next.map(|index| (next, index)))
+                else {
+                    break;
+                };
+                let cost = self.slab.entry(index).cost;
+                self.victims.push((index, cost));
+                freed += cost;
+                *next = self.slab.newer(Chain::Age, index);
+            }
+        }
+        // An expensive request at the end may have made earlier evictions unnecessary. The most critical and newest
+        // requests stay.
+        while let Some((index, cost)) = self.victims.pop() {
+            if freed - cost >= excess {
+                freed -= cost;
+            } else {
+                self.shed(index, ShedReason::Evicted, out);
+            }
+        }
+        true
+    }
+
+    /// Sheds the requests whose deadline has passed: nobody waits for them any more.
+    pub(super) fn shed_missed(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        while let Some(id) = self.deadlines.pop_missed(now) {
+            if let Some(index) = self.slab.find(id) {
+                self.shed(index, ShedReason::Missed, out);
+            }
+        }
+    }
+
+    /// If the freshest requests are served first, the oldest are never reached. Those that waited for too long are shed
+    /// here.
+    pub(super) fn drop_stale_ends(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        if self.late_after.is_none() {
+            return;
+        }
+        self.shed_oldest(out, |scheduler, at| {
+            let class = &scheduler.lanes.all()[at];
+            let entry = scheduler.slab.entry(class.ages.oldest?);
+            let waited = now.saturating_sub(entry.since);
+            class
+                .codel
+                .as_ref()
+                .is_some_and(|codel| codel.is_late(waited))
+                .then_some(ShedReason::Stale)
+        });
+    }
+
+    pub(super) fn shed_oldest(
+        &mut self,
+        out: &mut Vec<Instruction>,
+        is_late: impl Fn(&Self, usize) -> Option<ShedReason>,
+    ) {
+        for at in 0..self.lanes.all().len() {
+            while let Some(reason) = is_late(self, at) {
+                let Some(oldest) = self.lanes.all()[at].ages.oldest else { break };
+                self.shed(oldest, reason, out);
+            }
+        }
     }
 }

@@ -1,5 +1,4 @@
-use super::pace::Pace;
-use super::{Outcome, Running};
+use super::{Completion, Running};
 use crate::table::Table;
 
 /// The time of a key is the median of this many requests. More than half of them have to be slow before the key counts
@@ -77,9 +76,15 @@ impl RunTimes {
 
     /// A request has ended after this time, and has cost this much. One that was tried shows what is true now: nothing
     /// from before counts any more.
-    pub(super) fn learn(&mut self, running: &Running, time: u64, cost: u64, outcome: Outcome) {
+    pub(super) fn learn(
+        &mut self,
+        running: &Running,
+        time: u64,
+        cost: u64,
+        completion: Completion,
+    ) {
         let Running { key, is_tried, .. } = *running;
-        if outcome == Outcome::Success {
+        if completion == Completion::Success {
             match key {
                 None if is_tried => self.all.restart(time, cost),
                 _ => self.all.learn(time, cost),
@@ -89,9 +94,9 @@ impl RunTimes {
         // If it was predicted as cheap, as all are at first, or has cost less than most, its time is that of a dear one.
         let cost = cost.max(running.cost);
         // A request that was cut short would have taken at least this long.
-        let was_cut_short = matches!(outcome, Outcome::Cancelled | Outcome::Overload);
+        let was_cut_short = matches!(completion, Completion::Cancelled | Completion::Overload);
         let is_longer = || time > self.expected(Some(key), cost);
-        if outcome == Outcome::Success || was_cut_short && is_longer() {
+        if completion == Completion::Success || was_cut_short && is_longer() {
             self.keys.value_mut(key).learn(time as f32 / cost as f32, is_tried);
         }
     }
@@ -103,60 +108,69 @@ impl Recent {
     }
 
     fn learn(&mut self, time: f32, is_tried: bool) {
+        // One that was tried shows what is true now, so the slow times of before do not outvote it.
         if is_tried || self.len == 0 {
             *self = Self { times: [f32::INFINITY; LAST], len: 0, next: 0, ..*self };
         }
         self.times[usize::from(self.next)] = time;
         self.next = if usize::from(self.next) + 1 < LAST { self.next + 1 } else { 0 };
         self.len = (self.len + 1).min(LAST as u8);
-        // The lower one of two: in doubt, a request is not refused.
-        self.median = sorted(self.times)[usize::from((self.len - 1) / 2)];
+        // Places without a time hold infinity, so those with one come first. The lower one of two: in doubt, a request is
+        // not refused.
+        let mut sorted = self.times;
+        sorted.sort_unstable_by(f32::total_cmp);
+        self.median = sorted[usize::from((self.len - 1) / 2)];
     }
 }
 
-/// Which places of a list of [`LAST`] to compare, one pair after the other, so that the list is sorted: a shortest
-/// network for seven (Knuth, "The Art of Computer Programming", volume 3, section 5.3.4). It has no branches. With the
-/// sort of the standard library, an offer and its end took a tenth more cycles.
-const NETWORK: [(usize, usize); 16] = [
-    (0, 6),
-    (2, 3),
-    (4, 5),
-    (0, 2),
-    (1, 4),
-    (3, 6),
-    (0, 1),
-    (2, 5),
-    (3, 4),
-    (1, 2),
-    (4, 6),
-    (2, 3),
-    (4, 5),
-    (1, 2),
-    (3, 4),
-    (5, 6),
-];
+/// How long requests of any kind take from start to end, smoothed over about sixteen of them. Estimates need no exact
+/// arithmetic, so they are doubles. No exact bound depends on them.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Microseconds for a request; zero until one has ended.
+    time: f64,
+    /// Cost of a request.
+    cost: f64,
+}
 
-fn sorted(mut times: [f32; LAST]) -> [f32; LAST] {
-    for (low, high) in NETWORK {
-        let (one, other) = (times[low], times[high]);
-        times[low] = if other < one { other } else { one };
-        times[high] = if other < one { one } else { other };
+/// The weight of a new observation.
+const SMOOTHING: f64 = 1.0 / 16.0;
+
+/// An observation counts as at most this many times the mean: a download of an hour says little about other requests.
+/// Few requests that are 200 times as dear as the others are to count in full.
+const OUTLIER: f64 = 256.0;
+
+impl Pace {
+    pub(super) fn learn(&mut self, time: u64, cost: u64) {
+        if self.cost == 0.0 {
+            return self.restart(time, cost);
+        }
+        let (time, cost) = (time as f64, cost.max(1) as f64);
+        // As much less of both, since what counts is their ratio.
+        let most = |mean: f64, new: f64| mean.max(1.0) * OUTLIER / new.max(1.0);
+        let part = most(self.time, time).min(most(self.cost, cost)).min(1.0);
+        self.time += (time * part - self.time) * SMOOTHING;
+        self.cost += (cost * part - self.cost) * SMOOTHING;
     }
-    times
+
+    /// Forgets everything but this request.
+    pub(super) fn restart(&mut self, time: u64, cost: u64) {
+        (self.time, self.cost) = (time as f64, cost.max(1) as f64);
+    }
+
+    /// How long a request of this cost is expected to run, in microseconds. Zero while that is unknown.
+    pub(super) fn run_time(&self, cost: u64) -> u64 {
+        if self.cost == 0.0 { 0 } else { (self.time * cost as f64 / self.cost) as u64 }
+    }
+
+    pub(super) const fn mean_time(&self) -> f64 {
+        self.time
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_network_sorts_every_order() {
-        // A network that sorts every list of zeros and ones sorts every list.
-        for bits in 0..1_u32 << LAST {
-            let times = std::array::from_fn(|at| (bits >> at & 1) as f32);
-            assert!(sorted(times).is_sorted(), "{bits:b}");
-        }
-    }
 
     #[test]
     fn the_median_is_the_lower_one_of_two() {

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
 use super::capacity::{Capacity, Concurrency};
-use super::{Counts, QueuedFlow, Scheduler};
+use super::shares::Partition;
+use super::{QueuedFlow, Scheduler, ShedReason};
 use crate::class::Class;
+use crate::error::MAX_CLASSES;
 
 /// What it is doing at present.
 impl Scheduler {
@@ -75,15 +77,13 @@ impl Scheduler {
         }
     }
 
-    /// What a [partition](super::SchedulerBuilder::partitions) uses, counted from 0.
-    pub fn partition(&self, partition: u8) -> Option<PartitionUse> {
+    /// How many requests of a [partition](super::SchedulerBuilder::partitions), counted from 0, run and wait, and how many
+    /// may run regardless of the other partitions.
+    pub fn partition(&self, partition: u8) -> Option<[usize; 3]> {
         let at = self.partitions.at(Some(partition));
-        let limit = self.limit().filter(|_| at > 0)?;
-        Some(PartitionUse {
-            running: self.partitions.running(at),
-            waiting: self.partitions.waiting(at),
-            guaranteed: self.partitions.guaranteed(at, limit),
-        })
+        let guaranteed = self.partitions.guaranteed(at, self.limit().filter(|_| at > 0)?);
+        let Partition { running, waiting, .. } = *self.partitions.get(at);
+        Some([running, waiting, guaranteed])
     }
 
     /// Numbers of requests, by what happened to them.
@@ -108,14 +108,103 @@ impl Scheduler {
     }
 }
 
-/// What a partition of the work in flight uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Numbers of requests since the scheduler was made, by what happened to them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PartitionUse {
-    /// How many of its requests run.
-    pub running: usize,
-    /// How many of its requests are queued.
-    pub waiting: usize,
-    /// How many of its requests may run, regardless of the other partitions.
-    pub guaranteed: usize,
+pub struct Counts {
+    /// Offered: the sum of started, shed, cancelled and still queued requests.
+    pub offered: u64,
+    /// Started when they were offered, without waiting.
+    pub at_once: u64,
+    /// Put into the queue.
+    pub queued: u64,
+    /// Started, at once or out of the queue.
+    pub started: u64,
+    /// Refused, by reason, in the order of [`ShedReason::ALL`].
+    pub shed: [u64; ShedReason::ALL.len()],
+    /// Removed from the queue because the client had gone.
+    pub cancelled: u64,
+    /// Total cost of ended requests: the measured cost, or the predicted one if nothing was measured.
+    pub cost: u64,
+}
+
+impl Counts {
+    /// How many requests were refused for `reason`.
+    pub const fn shed_for(&self, reason: ShedReason) -> u64 {
+        self.shed[reason as usize]
+    }
+
+    /// How many requests were refused.
+    pub fn all_shed(&self) -> u64 {
+        self.shed.iter().sum()
+    }
+
+    /// How many requests were refused because of the load: all refused requests except those that would never fit.
+    pub(super) fn shed_by_load(&self) -> u64 {
+        self.all_shed() - self.shed_for(ShedReason::NeverFits)
+    }
+
+    pub(super) fn plus(mut self, other: &Self) -> Self {
+        self.offered += other.offered;
+        self.at_once += other.at_once;
+        self.queued += other.queued;
+        self.started += other.started;
+        self.shed.iter_mut().zip(other.shed).for_each(|(sum, shed)| *sum += shed);
+        self.cancelled += other.cancelled;
+        self.cost = self.cost.saturating_add(other.cost);
+        self
+    }
+}
+
+/// A window ends after a second, or after this many requests: the constants of DAGOR (Zhou et al., "Overload Control
+/// for Scaling WeChat Microservices", 2018).
+const WINDOW: u64 = 1_000_000;
+const REQUESTS: u64 = 2_000;
+
+/// A window with fewer requests of a class says nothing about that class.
+const FEWEST: u64 = 4;
+
+/// How many classes are admitted, the most critical first. A class is admitted if less than half of its requests were
+/// shed in the last window.
+#[derive(Debug)]
+pub(super) struct Level {
+    since: u64,
+    offers: u64,
+    /// Offered and shed requests of each class when the window began.
+    before: [(u64, u64); MAX_CLASSES],
+    admitted: usize,
+}
+
+impl Level {
+    pub(super) const fn new(classes: usize) -> Self {
+        Self { since: 0, offers: 0, before: [(0, 0); MAX_CLASSES], admitted: classes }
+    }
+
+    /// A request is about to be offered.
+    pub(super) fn observe(&mut self, now: u64, classes: &[Counts]) {
+        self.offers += 1;
+        // After a step of the clock back, a new window begins.
+        let is_past = now.checked_sub(self.since).is_none_or(|time| time >= WINDOW);
+        let is_over = is_past || self.offers > REQUESTS;
+        if !is_over {
+            return;
+        }
+        // Counts from before a quiet time say nothing about the present.
+        let is_recent = now.saturating_sub(self.since) < 2 * WINDOW;
+        let mut admitted = classes.len();
+        for (rank, class) in classes.iter().enumerate().rev() {
+            let (offered, shed) = self.before[rank];
+            let (offered, shed) = (class.offered - offered, class.shed_by_load() - shed);
+            self.before[rank] = (class.offered, class.shed_by_load());
+            if offered >= FEWEST && shed * 2 > offered && is_recent {
+                admitted = rank;
+            }
+        }
+        (self.admitted, self.since, self.offers) = (admitted, now, 1);
+    }
+
+    /// How many classes are admitted. After a time without requests, all of them are.
+    pub(super) const fn admitted(&self, now: u64, classes: usize) -> usize {
+        if now.saturating_sub(self.since) < 2 * WINDOW { self.admitted } else { classes }
+    }
 }

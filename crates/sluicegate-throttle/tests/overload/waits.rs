@@ -184,3 +184,29 @@ fn with_classes_the_capacity_is_used_and_the_most_critical_requests_get_theirs()
         assert!(critical * 100 >= sent * 99, "{critical} of {sent}");
     }
 }
+
+/// Other queues, places, handlers and clients than those above.
+#[test]
+fn other_queues_and_other_places_are_kept_to_as_well() {
+    let millis = Duration::from_millis;
+    for (queue, places, time) in [(50, 4, 5), (200, 1, 10), (200, 100, 100), (1_000, 8, 20)] {
+        for times in [3, 6, 20] {
+            let capacity = places * 1_000 / time;
+            let load =
+                Load { patience: Duration::from_secs(60), ..Load::new(capacity * times / 2) };
+            let clock = ManualClock::new();
+            let builder = Throttle::builder().in_flight(places as usize).queue(millis(queue));
+            let throttle = builder.clock(&clock).build().unwrap();
+            // Half of them take half as long, and half of them half as long again.
+            let work = move |_, number: u64| {
+                Work::Sleep(millis(time) / 2 * if number % 2 == 0 { 1 } else { 3 })
+            };
+            let report = run(&clock, &throttle, load, work);
+            let (in_time, most) = (report.in_time() as u64, capacity * load.time.as_secs());
+            let case = format!("{queue} ms, {places} places of {time} ms, {times} halves");
+            assert!(in_time * 100 >= most * 95, "{case}: {in_time} of {most}");
+            let longest = report.longest_wait;
+            assert!(longest <= millis(queue + queue / 8) + millis(5), "{case}: {longest:?}");
+        }
+    }
+}

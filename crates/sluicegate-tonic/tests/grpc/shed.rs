@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluicegate_throttle::layer::{ClassHeader, GrpcTimeout, Guard};
+use sluicegate_throttle::layer::{ClassHeader, DeadlineHeader, Guard};
 use sluicegate_throttle::{Class, Throttle};
 use sluicegate_tonic::key::GrpcMethod;
 use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
@@ -97,7 +97,7 @@ async fn criticality_is_believed_from_the_peers_that_tonic_knows() {
 #[tokio::test]
 async fn the_deadline_of_a_call_is_its_grpc_timeout() {
     let throttle = one_at_a_time();
-    let address = serve(throttle.layer().deadline(GrpcTimeout::new())).await;
+    let address = serve(throttle.layer().deadline(DeadlineHeader::grpc())).await;
     let mut client = client(address).await;
     let running = watch(address).await;
 

@@ -6,8 +6,8 @@ use arc_swap::ArcSwap;
 use sluicegate_core::condition::Condition as CoreCondition;
 use sluicegate_core::key::{Key as CoreKey, KeyBuf, Missing, View};
 use sluicegate_throttle::layer::{
-    ClassHeader, Criticality, Deadline as CoreDeadline, DeadlineHeader, GrpcTimeout, Partition,
-    PartitionBy, Unreadable,
+    ClassHeader, Criticality, Deadline as CoreDeadline, DeadlineHeader, Partition, PartitionBy,
+    Unreadable,
 };
 use sluicegate_throttle::{Class, Classes};
 
@@ -40,7 +40,6 @@ enum Deadline {
     Never,
     Always(Duration),
     Header(DeadlineHeader),
-    Grpc(GrpcTimeout),
 }
 
 impl Requests {
@@ -152,24 +151,20 @@ impl Reader<'_> {
             Some(text) => Some(self.context.time(text, &path.name("otherwise"))?),
             None => None,
         };
-        match (&spec.header, spec.grpc) {
+        let header = match (&spec.header, spec.grpc) {
             (Some(name), false) => {
-                let name = self.context.header_name(name, &path.name("header"))?;
-                let header = DeadlineHeader::new(&*name);
-                Some(Deadline::Header(match otherwise {
-                    Some(time) => header.otherwise(time),
-                    None => header,
-                }))
+                DeadlineHeader::new(&*self.context.header_name(name, &path.name("header"))?)
             }
-            (None, true) => Some(Deadline::Grpc(match otherwise {
-                Some(time) => GrpcTimeout::new().otherwise(time),
-                None => GrpcTimeout::new(),
-            })),
+            (None, true) => DeadlineHeader::grpc(),
             _ => {
                 self.context.report(&path, "expected either `header` or `grpc = true`");
-                None
+                return None;
             }
-        }
+        };
+        Some(Deadline::Header(match otherwise {
+            Some(time) => header.otherwise(time),
+            None => header,
+        }))
     }
 }
 
@@ -239,7 +234,6 @@ impl<V: View> CoreDeadline<V> for FileRequests {
             Deadline::Never => Ok(None),
             Deadline::Always(time) => Ok(Some(*time)),
             Deadline::Header(header) => header.timeout(view),
-            Deadline::Grpc(grpc) => grpc.timeout(view),
         }
     }
 }

@@ -7,7 +7,7 @@ use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
 
 use crate::layer::in_service::InService;
-use crate::layer::served::Piece;
+use crate::layer::in_service::Piece;
 
 pin_project! {
     /// The body of a response that has passed a throttle in actix-web: the unchanged body of the inner service.

@@ -1,3 +1,5 @@
+//! actix-web uses an older version of the `http` crate than the rest of the workspace.
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -6,9 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
-use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
-use actix_web::{Error, HttpMessage};
+use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
+use http::request::Parts;
 use pin_project_lite::pin_project;
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, note_unserved};
@@ -17,11 +20,13 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::response::LazyDecision;
 
 use super::body::{ActixBody, is_empty};
-use super::inside::Inside;
-use super::refusal::{announce, response};
-use crate::layer::in_service::InService;
-use crate::layer::served::Head;
-use crate::layer::settings::Turn;
+use super::service::Inside;
+use crate::announce::FIELD;
+use crate::layer::dispatch::Dispatch;
+use crate::layer::in_service::{Head, InService};
+use crate::layer::shared::Shared;
+use crate::layer::throttle_layer::ThrottleLayer;
+use crate::scheduler::Shed;
 
 pin_project! {
     /// The response of an [`ActixService`](super::ActixService).
@@ -63,7 +68,7 @@ pin_project! {
 
 /// A request that does not go ahead at once.
 struct Queued {
-    turn: Turn,
+    dispatch: Dispatch,
     request: Option<ServiceRequest>,
     /// Whether limits further out have charged the request, and no handler has seen it.
     is_unserved: bool,
@@ -76,14 +81,18 @@ where
     /// The service is called at once if the request starts at once. The service is not asked whether it is ready: in
     /// actix-web a worker asks before it takes connections, not for each request, and asking here would take its waker
     /// away.
-    pub(super) fn new(turn: Turn, request: ServiceRequest, inside: Rc<Inside<I, R>>) -> Self {
-        let state = match turn {
-            Turn::Start(in_service) => State::running(in_service, request, &inside),
-            turn => {
+    pub(super) fn new(
+        dispatch: Dispatch,
+        request: ServiceRequest,
+        inside: Rc<Inside<I, R>>,
+    ) -> Self {
+        let state = match dispatch {
+            Dispatch::Start(in_service) => State::running(in_service, request, &inside),
+            dispatch => {
                 // Limits that the request has passed have left their decision in it.
                 let is_unserved = request.extensions().contains::<LazyDecision>();
                 State::Queued {
-                    queued: Box::new(Queued { turn, request: Some(request), is_unserved }),
+                    queued: Box::new(Queued { dispatch, request: Some(request), is_unserved }),
                 }
             }
         };
@@ -104,7 +113,7 @@ impl<F> State<F> {
         if let Some(started) = started {
             request.extensions_mut().insert(started);
         }
-        if in_service.is_less() {
+        if in_service.is_degraded() {
             request.extensions_mut().insert(Degraded);
         }
         let passing = in_service.passing();
@@ -137,25 +146,25 @@ where
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
                 StateProj::Queued { queued } => {
-                    if let Turn::Wait(place) = &mut queued.turn {
-                        queued.turn = inside.settings.told(ready!(place.poll(cx)));
+                    if let Dispatch::Wait(place) = &mut queued.dispatch {
+                        queued.dispatch = inside.layer.waited(ready!(place.poll(cx)));
                     }
                     let request = queued.request.take().expect(POLLED_AGAIN);
-                    match &mut queued.turn {
-                        Turn::Start(in_service) => {
+                    match &mut queued.dispatch {
+                        Dispatch::Start(in_service) => {
                             queued.is_unserved = false;
                             State::running(in_service.take(), request, inside)
                         }
                         // The operator's function may panic. Limits that have charged the request then have to learn
                         // that it was not served: they listen while this future is dropped.
-                        Turn::Refuse(shed) => {
-                            let mut response = response(&inside.settings, shed, request.request());
+                        Dispatch::Refuse(shed) => {
+                            let mut response = response(&inside.layer, shed, request.request());
                             response.extensions_mut().insert(Refused);
                             let response = request.into_response(response);
                             queued.is_unserved = false;
                             return Poll::Ready(Ok(response.map_into_right_body()));
                         }
-                        Turn::Wait(_) => unreachable!("it has been told"),
+                        Dispatch::Wait(_) => unreachable!("its wait is over"),
                     }
                 }
             };
@@ -174,8 +183,10 @@ fn answered<I, R, B: MessageBody>(
         let status = error.as_response_error().status_code().as_u16();
         in_service.failed(matches!(status, 429 | 503 | 504));
     })?;
-    announce(&inside.settings.announcing(), response.headers_mut());
-    let held = in_service.answered(|| head(&response), inside.settings.hold_until);
+    if let Some(shared) = inside.layer.announcing() {
+        announce(&shared, response.headers_mut());
+    }
+    let held = in_service.answered(|| head(&response), inside.layer.hold_until);
     Ok(response.map_body(|_, body| ActixBody::new(body, held)))
 }
 
@@ -216,11 +227,46 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.state {
             State::Running { .. } => "ActixFuture(running)",
-            State::Queued { queued } => match &queued.turn {
-                Turn::Start(_) => "ActixFuture(starting)",
-                Turn::Wait(_) => "ActixFuture(waiting)",
-                Turn::Refuse(_) => "ActixFuture(refused)",
-            },
+            State::Queued { .. } => "ActixFuture(queued)",
         })
     }
+}
+
+/// The response of a request that is refused.
+fn response<R>(layer: &ThrottleLayer<R>, shed: &Shed, request: &HttpRequest) -> HttpResponse {
+    let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let (head, body) = layer.response(shed, content_type, || parts(request)).into_parts();
+    let status = StatusCode::from_u16(head.status.as_u16());
+    let mut response = HttpResponse::new(status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE));
+    for (name, value) in &head.headers {
+        let name = HeaderName::from_bytes(name.as_str().as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response.set_body(actix_web::body::BoxBody::new(body))
+}
+
+/// Adds the level of admission to a response.
+fn announce(shared: &Shared, headers: &mut HeaderMap) {
+    let lines = |name: &str, see: &mut dyn FnMut(&[u8])| {
+        headers.get_all(name).for_each(|line| see(line.as_bytes()));
+    };
+    if let Some(Ok(value)) = shared.announcement(lines).map(HeaderValue::try_from) {
+        headers.insert(HeaderName::from_static(FIELD), value);
+    }
+}
+
+/// Method, URI and header fields of a request. What cannot be converted is left out.
+fn parts(request: &HttpRequest) -> Parts {
+    let (mut parts, ()) = http::Request::new(()).into_parts();
+    parts.method = request.method().as_str().parse().unwrap_or_default();
+    parts.uri = request.uri().to_string().parse().unwrap_or_default();
+    for (name, value) in request.headers() {
+        let name = http::HeaderName::from_bytes(name.as_str().as_bytes());
+        if let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value.as_bytes())) {
+            parts.headers.append(name, value);
+        }
+    }
+    parts
 }

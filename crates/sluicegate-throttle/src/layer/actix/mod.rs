@@ -2,8 +2,6 @@
 
 mod body;
 mod future;
-mod inside;
-mod refusal;
 mod service;
 
 pub use self::body::ActixBody;

@@ -10,7 +10,6 @@ use sluicegate_actix::adapter::RequestView;
 
 use super::body::ActixBody;
 use super::future::ActixFuture;
-use super::inside::Inside;
 use crate::layer::requests::{Describe, Requests};
 use crate::layer::throttle_layer::ThrottleLayer;
 
@@ -38,8 +37,7 @@ pub struct ActixService<I, R = Requests> {
 
 impl<I, R: Clone> ActixService<I, R> {
     pub(in crate::layer) fn new(service: I, layer: &ThrottleLayer<R>) -> Self {
-        let settings = layer.settings.clone();
-        Self { inside: Rc::new(Inside { service, settings }) }
+        Self { inside: Rc::new(Inside { service, layer: layer.clone() }) }
     }
 }
 
@@ -58,8 +56,8 @@ where
     }
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
-        let turn = self.inside.settings.admit(&RequestView::new(request.request()));
-        ActixFuture::new(turn, request, Rc::clone(&self.inside))
+        let dispatch = self.inside.layer.admit(&RequestView::new(request.request()));
+        ActixFuture::new(dispatch, request, Rc::clone(&self.inside))
     }
 }
 
@@ -67,4 +65,10 @@ impl<I: fmt::Debug, R> fmt::Debug for ActixService<I, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActixService").field("inner", &self.inside.service).finish()
     }
+}
+
+/// What running and waiting requests need: the layer, and the service, which a queued request calls after its wait.
+pub(super) struct Inside<I, R> {
+    pub(super) service: I,
+    pub(super) layer: ThrottleLayer<R>,
 }

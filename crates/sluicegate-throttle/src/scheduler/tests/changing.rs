@@ -181,7 +181,7 @@ proptest! {
                 }
                 Operation::End { which } if !running.is_empty() => {
                     let ended = running.swap_remove(which % running.len());
-                    scheduler.done(now, ended, None, Outcome::Success, &mut out);
+                    scheduler.done(now, ended, None, Completion::Success, &mut out);
                 }
                 Operation::Cancel { which } if !waiting.is_empty() => {
                     prop_assert!(scheduler.cancel(waiting.swap_remove(which % waiting.len())));
@@ -221,7 +221,7 @@ proptest! {
             }
             now += 100_000;
             for ended in running.drain(..) {
-                scheduler.done(now, ended, None, Outcome::Success, &mut out);
+                scheduler.done(now, ended, None, Completion::Success, &mut out);
             }
             scheduler.drain(now, &mut out);
             for told in out.drain(..) {

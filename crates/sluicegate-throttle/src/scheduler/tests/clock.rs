@@ -8,7 +8,7 @@ const MS: u64 = 1_000;
 fn serve(scheduler: &mut Scheduler, now: u64, offer: Offer) {
     match scheduler.offer(now, offer, &mut Vec::new()) {
         Offered::Start(running) => {
-            scheduler.done(now, running, None, Outcome::Success, &mut Vec::new());
+            scheduler.done(now, running, None, Completion::Success, &mut Vec::new());
         }
         other => panic!("{other:?}"),
     }
@@ -33,7 +33,7 @@ fn a_clock_that_is_read_a_little_out_of_order_does_not_speed_a_rate_up() {
     for _ in 0..1_000 {
         match scheduler.offer(HOUR, offer(CRITICAL, 1), &mut out) {
             Offered::Start(running) => {
-                scheduler.done(HOUR, running, None, Outcome::Success, &mut out);
+                scheduler.done(HOUR, running, None, Completion::Success, &mut out);
             }
             Offered::Queued(_) => {}
             Offered::Shed(shed) => panic!("{shed:?}"),
@@ -56,9 +56,9 @@ fn the_level_of_admission_recovers_after_the_clock_has_stepped_back() {
     }
     let now = HOUR + 2_000 * MS;
     assert_eq!(scheduler.admitted_classes(now), 3);
-    scheduler.done(now, running, None, Outcome::Success, &mut out);
+    scheduler.done(now, running, None, Completion::Success, &mut out);
     let Some(Instruction::Start(_, running)) = out.pop() else { panic!("one waits") };
-    scheduler.done(now, running, None, Outcome::Success, &mut out);
+    scheduler.done(now, running, None, Completion::Success, &mut out);
     for step in 0..3 {
         serve(&mut scheduler, step * 1_000 * MS, offer(Class::SHEDDABLE, 1));
     }
@@ -80,7 +80,7 @@ fn a_deadline_that_has_passed_is_refused_at_once_and_not_tried() {
         let Offered::Start(running) = scheduler.offer(now - HOUR, slow, &mut out) else {
             panic!("there is room");
         };
-        scheduler.done(now, running, None, Outcome::Success, &mut out);
+        scheduler.done(now, running, None, Completion::Success, &mut out);
     }
     serve(&mut scheduler, HOUR, by(u64::MAX));
     assert_eq!(scheduler.next_at(), None);

@@ -11,7 +11,7 @@ fn a_cost_without_a_bound_does_not_shut_the_rate_for_ever() {
     let (mut scheduler, running) = busy(Scheduler::builder().rate(10, SECOND).queue(20));
     let mut out = Vec::new();
     queued(&scheduler.offer(0, offer(CRITICAL, 1), &mut out));
-    scheduler.done(0, running, Some(u64::MAX), Outcome::Success, &mut out);
+    scheduler.done(0, running, Some(u64::MAX), Completion::Success, &mut out);
     assert_eq!(scheduler.next_at(), Some(MINUTE));
     scheduler.drain(MINUTE, &mut out);
     assert!(matches!(&out[..], [Instruction::Start(..)]));
@@ -25,7 +25,7 @@ fn what_was_predicted_is_owed_whatever_it_is() {
         panic!("it is free");
     };
     queued(&scheduler.offer(0, offer(CRITICAL, 1), &mut out));
-    scheduler.done(0, running, Some(u64::MAX), Outcome::Success, &mut out);
+    scheduler.done(0, running, Some(u64::MAX), Completion::Success, &mut out);
     assert_eq!(scheduler.next_at(), Some(2 * MINUTE));
 }
 
@@ -39,12 +39,12 @@ fn a_queue_without_a_bound_holds_requests_of_any_cost() {
             scheduler.offer(0, Offer { flow, ..offer(class, cost) }, &mut out);
         }
     }
-    scheduler.done(1, running, Some(u64::MAX), Outcome::Success, &mut out);
+    scheduler.done(1, running, Some(u64::MAX), Completion::Success, &mut out);
     let Some(Instruction::Start(_, running)) = out.pop() else { panic!("nobody is started") };
-    scheduler.done(2, running, Some(u64::MAX), Outcome::Success, &mut out);
+    scheduler.done(2, running, Some(u64::MAX), Completion::Success, &mut out);
     while let Some(instruction) = out.pop() {
         if let Instruction::Start(_, running) = instruction {
-            scheduler.done(3, running, Some(u64::MAX), Outcome::Success, &mut out);
+            scheduler.done(3, running, Some(u64::MAX), Completion::Success, &mut out);
         }
     }
     assert_eq!((scheduler.len(), scheduler.cost()), (0, 0));
@@ -66,7 +66,7 @@ fn times_without_a_bound_are_no_overflow() {
                 Offered::Shed(shed) => panic!("{shed:?}"),
             }
             let ended = running.take().expect("one runs");
-            scheduler.done(now + MINUTE / 2, ended, None, Outcome::Success, &mut out);
+            scheduler.done(now + MINUTE / 2, ended, None, Completion::Success, &mut out);
             if let Some(Instruction::Start(_, started)) = out.pop() {
                 running = Some(started);
             }
@@ -92,13 +92,13 @@ fn a_clock_that_steps_back_loses_nobody_and_starts_nobody_twice() {
             }
         }
         assert_eq!((at_once.len(), scheduler.len() + out.len()), (1, 5));
-        scheduler.done(1, at_once.pop().unwrap(), None, Outcome::Success, &mut out);
+        scheduler.done(1, at_once.pop().unwrap(), None, Completion::Success, &mut out);
         let mut served = 0;
         for now in [0, 51 * MINUTE, 2, 52 * MINUTE, 53 * MINUTE, 1, 54 * MINUTE, 55 * MINUTE] {
             scheduler.drain(now, &mut out);
             while let Some(instruction) = out.pop() {
                 let Instruction::Start(_, running) = instruction else { panic!("shed") };
-                scheduler.done(now, running, None, Outcome::Success, &mut out);
+                scheduler.done(now, running, None, Completion::Success, &mut out);
                 served += 1;
             }
         }
@@ -139,7 +139,7 @@ fn no_setting_overflows() {
                 if step % 2 == 0 {
                     if let Some(ended) = running.pop() {
                         let actual = (step % 4 == 0).then_some(u64::MAX);
-                        scheduler.done(now, ended, actual, Outcome::Success, &mut out);
+                        scheduler.done(now, ended, actual, Completion::Success, &mut out);
                     }
                 }
                 for instruction in out.drain(..) {

@@ -24,7 +24,7 @@ fn serve(costs: &[u64], queues: usize, total: u64) -> Vec<u64> {
     }
     let mut served = vec![0; costs.len()];
     while served.iter().sum::<u64>() < total {
-        scheduler.done(0, running, None, Outcome::Success, &mut out);
+        scheduler.done(0, running, None, Completion::Success, &mut out);
         let Some(Instruction::Start(id, next)) = out.pop() else { panic!("{out:?}") };
         let flow = flows[&id.slot()];
         served[flow] += next.cost();
@@ -123,13 +123,13 @@ fn flows_that_come_once_take_bounded_memory_and_leave_nothing() {
         scheduler.offer(number, Offer { flow, ..offer(CRITICAL, 1) }, &mut out);
         assert!(scheduler.flows(CRITICAL).count() <= 64);
         if number % 2 == 0 {
-            scheduler.done(number, running, None, Outcome::Success, &mut out);
+            scheduler.done(number, running, None, Completion::Success, &mut out);
             let Some(Instruction::Start(_, next)) = out.pop() else { panic!("one waits") };
             running = next;
         }
     }
     while !scheduler.is_empty() {
-        scheduler.done(1_000_000, running, None, Outcome::Success, &mut out);
+        scheduler.done(1_000_000, running, None, Completion::Success, &mut out);
         let Some(Instruction::Start(_, next)) = out.pop() else { panic!("one waits") };
         running = next;
     }

@@ -12,7 +12,7 @@ fn under(load: u64) -> (Scheduler, u64) {
         scheduler.offer(now, offer(Class::at((number % 4) as u8), 1), &mut out);
         for instruction in out.drain(..) {
             if let Instruction::Start(_, running) = instruction {
-                scheduler.done(now, running, None, Outcome::Success, &mut Vec::new());
+                scheduler.done(now, running, None, Completion::Success, &mut Vec::new());
             }
         }
     }

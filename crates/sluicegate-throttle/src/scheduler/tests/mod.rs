@@ -56,7 +56,7 @@ fn started(scheduler: &mut Scheduler, mut now: u64) -> Vec<Id> {
         for instruction in out.drain(..) {
             if let Instruction::Start(id, running) = instruction {
                 order.push(id);
-                scheduler.done(now, running, None, Outcome::Success, &mut Vec::new());
+                scheduler.done(now, running, None, Completion::Success, &mut Vec::new());
             }
         }
         match scheduler.next_at() {

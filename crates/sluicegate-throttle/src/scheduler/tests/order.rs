@@ -27,7 +27,7 @@ fn with_weights_no_class_starves() {
     }
     let mut served = [0, 0];
     for now in 0..1_000 {
-        scheduler.done(now, running, None, Outcome::Success, &mut out);
+        scheduler.done(now, running, None, Completion::Success, &mut out);
         let Some(Instruction::Start(_, next)) = out.pop() else { panic!("{out:?}") };
         served[next.class().rank()] += next.cost();
         running = next;
@@ -42,7 +42,7 @@ fn a_class_that_had_nothing_to_do_gets_no_credit_for_that() {
     let (mut scheduler, mut running) = busy(builder);
     let step = |scheduler: &mut Scheduler, running| {
         let mut out = Vec::new();
-        scheduler.done(0, running, None, Outcome::Success, &mut out);
+        scheduler.done(0, running, None, Completion::Success, &mut out);
         let Some(Instruction::Start(_, next)) = out.pop() else { panic!("{out:?}") };
         next
     };
@@ -107,7 +107,7 @@ fn where_the_freshest_go_first_the_queue_does_not_stay_full_of_the_late() {
         for instruction in out.drain(..) {
             if let Instruction::Start(_, running) = instruction {
                 youngest += u64::from(running.waited() < 20_000);
-                scheduler.done(now, running, None, Outcome::Success, &mut Vec::new());
+                scheduler.done(now, running, None, Completion::Success, &mut Vec::new());
             }
         }
     }

@@ -31,7 +31,10 @@ fn a_partition_borrows_what_is_idle() {
     let mut scheduler = divided();
     let running = (0..20).map_while(|_| started(&mut scheduler, FEED)).count();
     assert_eq!(running, 10);
-    assert_eq!(scheduler.partition(1).map(|feed| (feed.running, feed.waiting)), Some((10, 1)));
+    assert_eq!(
+        scheduler.partition(1).map(|[running, waiting, _]| (running, waiting)),
+        Some((10, 1))
+    );
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn a_partition_below_its_share_starts_at_once_although_others_have_borrowed_its_
     // Places that were borrowed are given back: only the first seven ends start nothing.
     let mut out = Vec::new();
     for (ended, running) in borrowed.into_iter().enumerate() {
-        scheduler.done(0, running, None, Outcome::Success, &mut out);
+        scheduler.done(0, running, None, Completion::Success, &mut out);
         assert!(scheduler.running() >= 10, "{ended}");
         if !out.is_empty() {
             assert_eq!(ended, 6);
@@ -64,7 +67,7 @@ fn a_place_that_is_owed_goes_before_more_critical_requests_of_others() {
     queued(&scheduler.offer(0, of(None), &mut out));
     let low = Offer { partition: SEARCH, ..offer(Class::SHEDDABLE, 1) };
     let low = queued(&scheduler.offer(0, low, &mut out));
-    scheduler.done(0, own, None, Outcome::Success, &mut out);
+    scheduler.done(0, own, None, Completion::Success, &mut out);
     assert!(matches!(&out[..], [Instruction::Start(id, _)] if *id == low), "{out:?}");
 }
 
@@ -82,7 +85,7 @@ fn places_without_a_guarantee_go_by_class_and_then_to_the_longest_wait() {
     queued(&scheduler.offer(5, late, &mut out));
     let mut order = Vec::new();
     for running in running {
-        scheduler.done(9, running, None, Outcome::Success, &mut out);
+        scheduler.done(9, running, None, Completion::Success, &mut out);
         order.extend(out.drain(..).map(|told| match told {
             Instruction::Start(_, running) => running,
             shed @ Instruction::Shed(..) => panic!("{shed:?}"),
@@ -135,7 +138,7 @@ fn partitions_that_cannot_work_are_refused_with_a_sentence() {
 #[derive(Debug, Clone)]
 enum Operation {
     Offer { rank: u8, partition: Option<u8>, cost: u64 },
-    End { which: usize, outcome: bool },
+    End { which: usize, completion: bool },
     Cancel { which: usize },
 }
 
@@ -144,7 +147,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         4 => (0..4_u8, proptest::option::of(0..3_u8), 1..20_u64)
             .prop_map(|(rank, partition, cost)| Operation::Offer { rank, partition, cost }),
         3 => (any::<usize>(), any::<bool>())
-            .prop_map(|(which, outcome)| Operation::End { which, outcome }),
+            .prop_map(|(which, completion)| Operation::End { which, completion }),
         1 => any::<usize>().prop_map(|which| Operation::Cancel { which }),
     ]
 }
@@ -179,8 +182,8 @@ proptest! {
                 Operation::Offer { rank, partition, cost } => {
                     let class = Class::at(rank);
                     let is_below = partition.is_some_and(|partition| {
-                        let used = scheduler.partition(partition).unwrap();
-                        used.running < used.guaranteed
+                        let [running, _, guaranteed] = scheduler.partition(partition).unwrap();
+                        running < guaranteed
                     });
                     let offer = Offer { class, flow: 0, cost, deadline: None, partition, key: None };
                     match scheduler.offer(0, offer, &mut out) {
@@ -195,11 +198,11 @@ proptest! {
                         Offered::Shed(_) => prop_assert!(!is_below, "shed below its share"),
                     }
                 }
-                Operation::End { which, outcome } if !running.is_empty() => {
+                Operation::End { which, completion } if !running.is_empty() => {
                     let ended = running.swap_remove(which % running.len());
                     is_start_owed = true;
-                    let outcome = if outcome { Outcome::Success } else { Outcome::Overload };
-                    scheduler.done(1_000, ended, None, outcome, &mut out);
+                    let completion = if completion { Completion::Success } else { Completion::Overload };
+                    scheduler.done(1_000, ended, None, completion, &mut out);
                 }
                 Operation::Cancel { which } if !waiting.is_empty() => {
                     let id = waiting.swap_remove(which % waiting.len());
@@ -219,9 +222,9 @@ proptest! {
             let limit = scheduler.limit().unwrap();
             let mut guaranteed = 0;
             for partition in 0..3 {
-                let used = scheduler.partition(partition).unwrap();
-                guaranteed += used.guaranteed;
-                prop_assert!(used.waiting == 0 || used.running >= used.guaranteed, "{used:?}");
+                let used @ [running, waiting, own] = scheduler.partition(partition).unwrap();
+                guaranteed += own;
+                prop_assert!(waiting == 0 || running >= own, "{used:?}");
             }
             prop_assert!(waiting.is_empty() || scheduler.running() >= limit, "idle places");
             prop_assert!(is_adaptive || scheduler.running() <= limit + guaranteed);

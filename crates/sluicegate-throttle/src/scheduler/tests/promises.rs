@@ -147,7 +147,7 @@ proptest! {
                 Operation::End { which, actual } if !observer.running.is_empty() => {
                     let which = which % observer.running.len();
                     let running = observer.running.swap_remove(which);
-                    scheduler.done(now, running, actual, Outcome::Success, &mut out);
+                    scheduler.done(now, running, actual, Completion::Success, &mut out);
                 }
                 Operation::Cancel { which } if !observer.queued.is_empty() => {
                     let (id, ..) = observer.queued[which % observer.queued.len()];

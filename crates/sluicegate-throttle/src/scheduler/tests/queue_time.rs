@@ -41,7 +41,7 @@ fn it_follows_an_adaptive_limit_and_a_change_of_settings() {
     let builder = Scheduler::builder().adaptive(Halving(20)).queue_time(SECOND);
     let (mut scheduler, running) = busy(builder);
     let mut out = Vec::new();
-    scheduler.done(1_000, running, None, Outcome::Overload, &mut out);
+    scheduler.done(1_000, running, None, Completion::Overload, &mut out);
     assert_eq!((scheduler.limit(), scheduler.bound()), (Some(10), 10_000_000));
     let other = Scheduler::builder().in_flight(3).queue_time(2 * SECOND);
     scheduler.reconfigure(1_000, other, &mut out).unwrap();
@@ -77,7 +77,7 @@ fn nothing_is_queued_while_a_rate_owes_more_than_a_queue_holds() {
     let (mut scheduler, running) = busy(builder);
     let mut out = Vec::new();
     // It was expected to cost 1, and has cost ten seconds.
-    scheduler.done(0, running, Some(10_000_000), Outcome::Success, &mut out);
+    scheduler.done(0, running, Some(10_000_000), Completion::Success, &mut out);
     let refused = scheduler.offer(0, offer(CRITICAL, 1), &mut out);
     assert_eq!(reason(&refused), ShedReason::Full);
     queued(&scheduler.offer(8_900_000, offer(CRITICAL, 1), &mut out));
@@ -94,10 +94,10 @@ fn in_a_queue_that_is_not_full_a_request_goes_first_before_it_would_be_shed() {
         let next = queued(&scheduler.offer(600, offer(CRITICAL, 1), &mut out));
         queued(&scheduler.offer(650, offer(CRITICAL, cost), &mut out));
         // After 599 of 800 microseconds.
-        scheduler.done(699, running, None, Outcome::Success, &mut out);
+        scheduler.done(699, running, None, Completion::Success, &mut out);
         let Some(Instruction::Start(id, running)) = out.pop() else { panic!("{out:?}") };
         assert_eq!(id, next);
-        scheduler.done(700, running, None, Outcome::Success, &mut out);
+        scheduler.done(700, running, None, Completion::Success, &mut out);
         let Some(Instruction::Start(id, _)) = out.pop() else { panic!("{out:?}") };
         assert_eq!(id == old, goes_first, "the queue holds {cost}");
     }
@@ -159,7 +159,7 @@ proptest! {
                 }
                 Operation::End { which, cost } if !running.is_empty() => {
                     let ended = running.swap_remove(which % running.len());
-                    scheduler.done(now, ended, Some(cost), Outcome::Success, &mut out);
+                    scheduler.done(now, ended, Some(cost), Completion::Success, &mut out);
                 }
                 Operation::Cancel { which } if !waiting.is_empty() => {
                     let (id, _) = waiting.swap_remove(which % waiting.len());

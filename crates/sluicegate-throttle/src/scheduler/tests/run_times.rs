@@ -26,23 +26,23 @@ fn idle() -> Scheduler {
 }
 
 /// A request without a deadline ends `now`, after `time`.
-fn end(scheduler: &mut Scheduler, now: u64, key: u64, time: u64, outcome: Outcome) {
+fn end(scheduler: &mut Scheduler, now: u64, key: u64, time: u64, completion: Completion) {
     let request = Offer { key: Some(key), ..offer(CRITICAL, 1) };
     let Offered::Start(running) = scheduler.offer(now - time, request, &mut Vec::new()) else {
         panic!("there is room");
     };
-    scheduler.done(now, running, None, outcome, &mut Vec::new());
+    scheduler.done(now, running, None, completion, &mut Vec::new());
 }
 
 fn serve(scheduler: &mut Scheduler, now: u64, key: u64, time: u64) {
-    end(scheduler, now, key, time, Outcome::Success);
+    end(scheduler, now, key, time, Completion::Success);
 }
 
 /// Whether a request is started whose client waits for `patience`. It is then served in `time`.
 fn is_served(scheduler: &mut Scheduler, now: u64, key: u64, patience: u64, time: u64) -> bool {
     match scheduler.offer(now, by(key, now + patience), &mut Vec::new()) {
         Offered::Start(running) => {
-            scheduler.done(now + time, running, None, Outcome::Success, &mut Vec::new());
+            scheduler.done(now + time, running, None, Completion::Success, &mut Vec::new());
             true
         }
         other => {
@@ -82,7 +82,7 @@ fn three_outliers_in_seven_shut_no_route() {
             &mut Vec::new(),
         );
         let Offered::Start(running) = start else { panic!("there is room") };
-        scheduler.done(time, running, None, Outcome::Success, &mut Vec::new());
+        scheduler.done(time, running, None, Completion::Success, &mut Vec::new());
         assert!(is_served(&mut scheduler, NOW, QUICK, MS, MS));
         serve(&mut scheduler, NOW, QUICK, MS);
     }
@@ -135,25 +135,25 @@ fn a_request_that_is_tried_is_started_after_it_has_waited() {
     let tried = queued(&scheduler.offer(now, by(SLOW, now + 1_000 * MS), &mut out));
     let refused = scheduler.offer(now, by(SLOW, now + 1_000 * MS), &mut out);
     assert_eq!(reason(&refused), ShedReason::Deadline);
-    scheduler.done(now + 100 * MS, running, None, Outcome::Success, &mut out);
+    scheduler.done(now + 100 * MS, running, None, Completion::Success, &mut out);
     assert!(matches!(out[..], [Instruction::Start(id, _)] if id == tried));
 }
 
 /// A route whose clients all give up first.
 #[test]
 fn a_request_that_is_cut_short_counts_for_at_least_its_time() {
-    for outcome in [Outcome::Cancelled, Outcome::Overload] {
+    for completion in [Completion::Cancelled, Completion::Overload] {
         let mut scheduler = idle();
-        end(&mut scheduler, NOW, SLOW, 1_000 * MS, outcome);
+        end(&mut scheduler, NOW, SLOW, 1_000 * MS, completion);
         let now = NOW + 10_000 * MS;
         assert!(is_served(&mut scheduler, now, SLOW, 1_000 * MS, 1_000 * MS));
         // It lowers nothing.
-        (0..7).for_each(|_| end(&mut scheduler, now, SLOW, MS, outcome));
+        (0..7).for_each(|_| end(&mut scheduler, now, SLOW, MS, completion));
         let served = (0..10).filter(|_| is_served(&mut scheduler, now, SLOW, 999 * MS, 1_000 * MS));
         assert_eq!(served.count(), 1, "the one that is tried");
     }
     let mut scheduler = idle();
-    end(&mut scheduler, NOW, SLOW, 1_000 * MS, Outcome::Error);
+    end(&mut scheduler, NOW, SLOW, 1_000 * MS, Completion::Error);
     assert!((0..10).all(|_| is_served(&mut scheduler, NOW + MS, SLOW, MS, MS)), "says nothing");
 }
 
@@ -192,9 +192,9 @@ proptest! {
         back in 0..NOW,
     ) {
         let mut scheduler = idle();
-        for (time, outcome) in before {
-            let outcomes = [Outcome::Success, Outcome::Overload, Outcome::Error, Outcome::Cancelled];
-            end(&mut scheduler, NOW, QUICK, time, outcomes[usize::from(outcome)]);
+        for (time, completion) in before {
+            let outcomes = [Completion::Success, Completion::Overload, Completion::Error, Completion::Cancelled];
+            end(&mut scheduler, NOW, QUICK, time, outcomes[usize::from(completion)]);
         }
         let now = NOW - back;
         is_served(&mut scheduler, now, QUICK, MS, MS);

@@ -66,7 +66,7 @@ fn a_client_that_leaves_frees_its_cost_at_once() {
     assert!(!scheduler.cancel(first));
     let second = queued(&scheduler.offer(0, offer(CRITICAL, 10), &mut out));
     assert!(!scheduler.cancel(first), "the place is another request's now");
-    scheduler.done(1, running, None, Outcome::Success, &mut out);
+    scheduler.done(1, running, None, Completion::Success, &mut out);
     assert!(matches!(&out[..], [Instruction::Start(id, _)] if *id == second));
 }
 

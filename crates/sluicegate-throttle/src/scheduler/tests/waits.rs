@@ -16,7 +16,7 @@ fn the_predicted_cost_counts_towards_the_deadline() {
     let (mut scheduler, running) = busy(Scheduler::builder().in_flight(1).queue(100));
     let mut out = Vec::new();
     // A cost of 1 takes a millisecond.
-    scheduler.done(1_000, running, None, Outcome::Success, &mut out);
+    scheduler.done(1_000, running, None, Completion::Success, &mut out);
     let by = |cost, deadline| Offer { deadline: Some(deadline), ..offer(CRITICAL, cost) };
     let too_dear = scheduler.offer(2_000, by(20, 21_000), &mut out);
     assert_eq!(reason(&too_dear), ShedReason::Deadline);
@@ -30,7 +30,7 @@ fn a_request_that_missed_its_deadline_is_not_started() {
     let by = |deadline| Offer { deadline: Some(deadline), ..offer(CRITICAL, 1) };
     let missed = queued(&scheduler.offer(0, by(5_000), &mut out));
     let waits = queued(&scheduler.offer(0, by(50_000), &mut out));
-    scheduler.done(6_000, running, None, Outcome::Success, &mut out);
+    scheduler.done(6_000, running, None, Completion::Success, &mut out);
     match &out[..] {
         [Instruction::Shed(first, shed), Instruction::Start(second, running)] => {
             assert_eq!((*first, shed.reason, *second), (missed, ShedReason::Missed, waits));
@@ -108,7 +108,7 @@ fn a_cost_that_was_predicted_wrongly_is_settled() {
     let mut out = Vec::new();
     queued(&scheduler.offer(0, offer(CRITICAL, 1), &mut out));
     assert_eq!(scheduler.next_at(), Some(100_000));
-    scheduler.done(0, running, Some(11), Outcome::Success, &mut out);
+    scheduler.done(0, running, Some(11), Completion::Success, &mut out);
     assert_eq!(scheduler.next_at(), Some(1_100_000));
 
     let (mut scheduler, running) = busy(Scheduler::builder().rate(10, SECOND).queue(20));
@@ -126,7 +126,7 @@ fn a_slow_time_does_not_refuse_requests_with_deadlines_for_ever() {
     ] {
         let (mut scheduler, running) = busy(builder);
         let mut out = Vec::new();
-        scheduler.done(5_000_000, running, None, Outcome::Success, &mut out);
+        scheduler.done(5_000_000, running, None, Completion::Success, &mut out);
         // One that never ends runs beside them, such as an event stream.
         let endless = scheduler.offer(5_000_000, offer(CRITICAL, 1), &mut out);
         assert!(matches!(endless, Offered::Start(_)));
@@ -137,7 +137,7 @@ fn a_slow_time_does_not_refuse_requests_with_deadlines_for_ever() {
             match scheduler.offer(now, by, &mut out) {
                 Offered::Start(running) => {
                     served += u32::from(now >= 15_000_000);
-                    scheduler.done(now + 1_000, running, None, Outcome::Success, &mut out);
+                    scheduler.done(now + 1_000, running, None, Completion::Success, &mut out);
                 }
                 Offered::Shed(shed) => assert_eq!(shed.reason, ShedReason::Deadline),
                 Offered::Queued(_) => panic!("there is room"),
@@ -152,13 +152,13 @@ fn a_slow_time_does_not_refuse_requests_with_deadlines_for_ever() {
 fn a_few_long_requests_do_not_refuse_the_short_ones_beside_them() {
     let (mut scheduler, running) = busy(Scheduler::builder().in_flight(100).queue(100));
     let mut out = Vec::new();
-    scheduler.done(3_600_000_000, running, None, Outcome::Success, &mut out);
+    scheduler.done(3_600_000_000, running, None, Completion::Success, &mut out);
     let (mut served, mut long) = (0, None);
     for step in 0..2_000_u64 {
         let now = 3_600_000_000 + step * 10_000;
         if step % 100 == 0 {
             if let Some(ended) = long.take() {
-                scheduler.done(now + 100_000_000, ended, None, Outcome::Success, &mut out);
+                scheduler.done(now + 100_000_000, ended, None, Completion::Success, &mut out);
             }
             match scheduler.offer(now, offer(CRITICAL, 1), &mut out) {
                 Offered::Start(running) => long = Some(running),
@@ -167,7 +167,7 @@ fn a_few_long_requests_do_not_refuse_the_short_ones_beside_them() {
         }
         let by = Offer { deadline: Some(now + 500_000), ..offer(CRITICAL, 1) };
         if let Offered::Start(running) = scheduler.offer(now, by, &mut out) {
-            scheduler.done(now + 10_000, running, None, Outcome::Success, &mut out);
+            scheduler.done(now + 10_000, running, None, Completion::Success, &mut out);
             served += 1;
         }
     }
@@ -178,12 +178,12 @@ fn a_few_long_requests_do_not_refuse_the_short_ones_beside_them() {
 fn few_requests_are_tried_on_a_server_that_stays_too_slow_for_their_deadlines() {
     let (mut scheduler, running) = busy(Scheduler::builder().in_flight(100).queue(100));
     let mut out = Vec::new();
-    scheduler.done(5_000_000, running, None, Outcome::Success, &mut out);
+    scheduler.done(5_000_000, running, None, Completion::Success, &mut out);
     let (mut running, mut tried) = (std::collections::VecDeque::new(), 0);
     for now in (6_000_000..106_000_000).step_by(10_000) {
         if running.front().is_some_and(|(since, _)| now - since >= 5_000_000) {
             let (_, ended) = running.pop_front().unwrap();
-            scheduler.done(now, ended, None, Outcome::Success, &mut out);
+            scheduler.done(now, ended, None, Completion::Success, &mut out);
         }
         let by = Offer { deadline: Some(now + 1_000_000), ..offer(CRITICAL, 1) };
         if let Offered::Start(started) = scheduler.offer(now, by, &mut out) {
@@ -201,7 +201,7 @@ fn a_rate_that_owed_something_once_does_not_refuse_requests_with_deadlines_for_e
     let (mut scheduler, first) = busy(builder);
     let mut out = Vec::new();
     let within = |now: u64, time| Offer { deadline: Some(now + time), ..offer(CRITICAL, 1) };
-    scheduler.done(0, first, Some(2_000_000), Outcome::Success, &mut out);
+    scheduler.done(0, first, Some(2_000_000), Completion::Success, &mut out);
     let refused = scheduler.offer(0, within(0, 1_000_000), &mut out);
     assert_eq!(reason(&refused), ShedReason::Deadline);
     let later = scheduler.offer(60_000_000, within(60_000_000, 1_000_000), &mut out);

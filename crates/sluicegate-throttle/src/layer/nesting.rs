@@ -1,14 +1,50 @@
+use std::cell::Cell;
 use std::sync::Arc;
 
 use sluicegate_core::key::View;
 
 use super::shared::Shared;
 
+thread_local! {
+    /// The address of the throttle whose requests are polled at this moment; zero for none.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this value exists, everything that runs in this thread belongs to a request that a throttle has started.
+///
+/// A request that meets a second layer of the same throttle further in would wait for the place that it holds itself. It
+/// is counted once, by the outer layer.
+#[derive(Debug)]
+pub(super) struct Passing {
+    before: usize,
+}
+
+impl Passing {
+    #[inline]
+    pub(super) fn through(throttle: &Arc<Shared>) -> Self {
+        Self { before: INSIDE.replace(address(throttle)) }
+    }
+
+    /// Whether a request of this throttle is being polled.
+    #[inline]
+    pub(super) fn is_inside(throttle: &Arc<Shared>) -> bool {
+        INSIDE.get() == address(throttle)
+    }
+}
+
+/// Runs when a handler panics, too, so that the next request of this thread does not count as inside.
+impl Drop for Passing {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.set(self.before);
+    }
+}
+
 /// How many throttles a request remembers.
 const MOST: usize = 4;
 
 /// Which throttles have started a request; in its extensions. It goes with the request to other tasks, behind a `Buffer`
-/// or a `spawn`, which [`Passing`](super::passing::Passing) does not see.
+/// or a `spawn`, which [`Passing`](super::nesting::Passing) does not see.
 ///
 /// To insert it takes 40 ns, so it is only in requests that may need it. Before any request of a route has ended, it is
 /// in all of them: if one meets a second layer of its throttle, it is in every request of the throttle from then on. A

@@ -1,28 +1,29 @@
 //! What to do with a request that arrives at a throttle, and its place in the queue.
 
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
 
+use super::builder::Unit;
 use super::in_service::InService;
-use super::observing::Observing;
-use super::report::WaitSpan;
+use super::observing::{Observing, WaitSpan};
 use super::requests::Described;
 use super::shared::Shared;
+use super::sync::{Mutex, MutexGuard};
 use super::turn;
-use super::unit::Unit;
-use super::waiter::{Told, Waiter};
-use crate::scheduler::{Id, Offer, Offered, Shed};
+use crate::scheduler::{Id, Offer, Offered, Running, Shed};
 
-/// What to do with a request that arrives at a throttle.
+/// What to do with a request. Adapters for frameworks only carry this out.
 #[derive(Debug)]
-pub(super) enum Admission {
+pub(super) enum Dispatch {
+    /// It is served now; uncounted if it is exempt, or was started by another layer of this throttle.
     Start(InService),
     Wait(Place),
-    Shed(Shed),
+    /// It is answered, and not served.
+    Refuse(Shed),
 }
 
 impl Shared {
-    pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Admission {
+    pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Dispatch {
         let Described { class, flow, key, timeout, partition, unread, ref names } = *described;
         // A rank below the lowest class counts as the lowest class.
         let class = class.min(self.classes.lowest());
@@ -38,6 +39,8 @@ impl Shared {
                 let name =
                     || names.as_ref()?.key.as_ref().and_then(|key| self.observing.show.show(key));
                 state.accuracy.see(key, name);
+                // A prediction above the bound would shut a route for ever: nothing of it would run, and so nothing would
+                // show that it has become cheaper.
                 let most = state.scheduler.bound();
                 let (cost, is_known) = state.predictor.mean_for(key, flow, class);
                 (cost.clamp(1, most), is_known)
@@ -46,32 +49,28 @@ impl Shared {
         let deadline = timeout
             .map(|timeout| now.saturating_add(timeout.as_micros().try_into().unwrap_or(u64::MAX)));
         let offer = Offer { class, flow, cost, deadline, partition, key: Some(key) };
-        if let Some(running) = state.scheduler.start_at_once(now, &offer, &mut instructions) {
-            let wakers = state.tell(instructions);
-            let is_marked = !is_known || state.scheduler.is_full() || self.is_nested();
-            self.let_go(state, wakers);
-            return Admission::Start(InService::at_once(self, running, key, now, is_marked));
-        }
-        let offered = state.scheduler.offer_again(now, offer, &mut instructions);
+        let offered = state.scheduler.offer(now, offer, &mut instructions);
         let wakers = state.tell(instructions);
-        let admission = match offered {
+        let dispatch = match offered {
             Offered::Start(running) => {
-                Admission::Start(InService::at_once(self, running, key, now, true))
+                let is_marked = !is_known || state.scheduler.is_full() || self.is_nested();
+                self.let_go(state, wakers);
+                return Dispatch::Start(InService::new(self, running, key, Some(now), is_marked));
             }
             Offered::Shed(shed) => {
                 self.observing.report(&self.classes, &shed);
-                Admission::Shed(shed)
+                Dispatch::Refuse(shed)
             }
             Offered::Queued(id) => {
                 let waiter = Arc::new(Waiter::default());
                 state.wait(id, &waiter);
                 state.name_flow(flow, names.as_deref(), &self.classes);
                 let (shared, span) = (Arc::clone(self), WaitSpan::new());
-                Admission::Wait(Place { shared, waiter, key, id: Some(id), span })
+                Dispatch::Wait(Place { shared, waiter, key, id: Some(id), span })
             }
         };
         self.let_go(state, wakers);
-        admission
+        dispatch
     }
 
     /// A request that was told to start is polled, so the next one can be told.
@@ -100,7 +99,8 @@ impl Shared {
         state.allow(turn::is_due(now));
         if state.scheduler.cancel(id) {
             state.waiters[id.slot()] = None;
-        } else if let Some(Told::Start(running)) = waiter.take() {
+        } else if let Some(Ok(running)) = waiter.take() {
+            // It was told to start and has not been polled since: whoever is next may run in its place.
             state.unpolled -= 1;
             state.scheduler.not_started(now, running, &mut instructions);
         }
@@ -121,28 +121,25 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<InService, Shed>> {
-        match self.waiter.poll(cx) {
-            Poll::Ready(told) => {
-                self.id = None;
-                Poll::Ready(self.span.in_scope(|| match told {
-                    Told::Start(running) => {
-                        self.shared.polls();
-                        let Observing { name, meter, .. } = &self.shared.observing;
-                        meter.waited(name, &self.shared.classes, &running);
-                        Ok(InService::told(&self.shared, running, self.key))
-                    }
-                    Told::Shed(shed) => {
-                        self.shared.observing.report(&self.shared.classes, &shed);
-                        Err(shed)
-                    }
-                }))
+        let Poll::Ready(result) = self.waiter.poll(cx) else {
+            // A drainer is needed in the runtime that polls, which may be another one than that of the arrival.
+            let state = self.shared.lock();
+            self.shared.let_go(state, Vec::new());
+            return Poll::Pending;
+        };
+        self.id = None;
+        let Observing { name, meter, .. } = &self.shared.observing;
+        Poll::Ready(self.span.in_scope(|| match result {
+            Ok(running) => {
+                self.shared.polls();
+                meter.waited(name, &self.shared.classes, &running);
+                Ok(InService::new(&self.shared, running, self.key, None, true))
             }
-            Poll::Pending => {
-                let state = self.shared.lock();
-                self.shared.let_go(state, Vec::new());
-                Poll::Pending
+            Err(shed) => {
+                self.shared.observing.report(&self.shared.classes, &shed);
+                Err(shed)
             }
-        }
+        }))
     }
 }
 
@@ -158,6 +155,51 @@ impl Drop for Place {
         if let Some(id) = self.id {
             self.shared.leave(id, &self.waiter);
         }
+    }
+}
+
+/// Tells a queued request whether it is started or shed. It is told once, whether or not it has been polled before,
+/// so no wake-up is lost.
+#[derive(Debug, Default)]
+pub(super) struct Waiter(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    result: Option<Result<Running, Shed>>,
+    waker: Option<Waker>,
+}
+
+impl Waiter {
+    /// Returns the waker to call after the lock of the queue has been released.
+    pub(super) fn tell(&self, result: Result<Running, Shed>) -> Option<Waker> {
+        let mut waiting = self.lock();
+        waiting.result = Some(result);
+        waiting.waker.take()
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Running, Shed>> {
+        let mut waiting = self.lock();
+        if let Some(result) = waiting.result.take() {
+            return Poll::Ready(result);
+        }
+        match &mut waiting.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            waker => *waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// The message that it has not read yet.
+    fn take(&self) -> Option<Result<Running, Shed>> {
+        self.lock().result.take()
+    }
+
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        self.lock().waker.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

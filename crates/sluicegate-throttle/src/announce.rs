@@ -21,13 +21,15 @@
 //!
 //! Callers read it with `Announcement::parse` (feature `parse`).
 
-#[cfg(feature = "parse")]
-mod read;
-
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "parse")]
+use sfv::{BareItem, Item, Parser};
+
 use crate::class::{Class, Classes};
+#[cfg(feature = "parse")]
+use crate::error::MAX_CLASSES;
 
 /// The name of the field.
 pub const FIELD: &str = "sluicegate-admission";
@@ -75,6 +77,45 @@ impl Announcement {
     /// How long the level is valid: at most a minute.
     pub const fn lasts(&self) -> Duration {
         Duration::from_secs(self.seconds)
+    }
+}
+
+#[cfg(feature = "parse")]
+impl Announcement {
+    /// Reads the value of the field. `None` if the value is invalid: the level is then unknown.
+    ///
+    /// A field that appears in several lines is invalid as well. Join the lines with a comma, as HTTP does, before you
+    /// pass them.
+    ///
+    /// ```
+    /// use sluicegate_throttle::Class;
+    /// use sluicegate_throttle::announce::Announcement;
+    ///
+    /// let level = Announcement::parse("2;of=4;lowest=\"CRITICAL\";t=1").expect("a level");
+    /// assert!(level.admits(Class::CRITICAL));
+    /// assert!(!level.admits(Class::SHEDDABLE_PLUS));
+    /// assert_eq!(level.to_string(), "2;of=4;lowest=\"CRITICAL\";t=1");
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "parse")))]
+    pub fn parse(value: &str) -> Option<Self> {
+        /// Longest field that is read, in bytes.
+        const LONGEST: usize = 256;
+        /// Longest time for which a level is valid, in seconds. One response cannot keep callers away for longer.
+        const AT_MOST: u64 = 60;
+
+        let number = |item: &BareItem| u64::try_from(i64::from(item.as_integer()?)).ok();
+        let value = Some(value).filter(|value| value.len() <= LONGEST)?;
+        let Item { bare_item, params } = Parser::new(value).parse().ok()?;
+        let (admitted, classes) = (number(&bare_item)?, number(params.get("of")?)?);
+        if !(1..=MAX_CLASSES as u64).contains(&classes) || admitted > classes {
+            return None;
+        }
+        let lowest = match params.get("lowest") {
+            Some(name) => Some(name.as_string()?.as_str().to_owned()),
+            None => None,
+        };
+        let seconds = params.get("t").map_or(Some(1), number)?.min(AT_MOST);
+        Some(Self { admitted: admitted as usize, classes: classes as usize, lowest, seconds })
     }
 }
 
