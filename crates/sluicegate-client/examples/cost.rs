@@ -9,17 +9,15 @@
 use std::cell::Cell;
 use std::env;
 use std::future::{Ready, ready};
-use std::hint::black_box;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use sluicegate::Limit;
-use sluicegate_client::obey::{Rules, Signal, Standing};
 use sluicegate_client::outgoing::Origin;
 use sluicegate_client::pace::Pacer;
-use sluicegate_client::{BoxError, ObeyLayer, Outgoing, PaceLayer, ThrottleLayer};
+use sluicegate_client::{AdaptiveThrottleLayer, BoxError, ObeyLayer, Outgoing, PaceLayer};
 use tower::{Layer, Service};
 
 type Fields = &'static [(&'static str, &'static str)];
@@ -47,16 +45,12 @@ const OPENAI: Fields = &[
 /// A name, the fields of the responses, and a function that runs a number of requests.
 type Row = (&'static str, Fields, fn(Fields, u32));
 
-const ROWS: [Row; 13] = [
-    ("read and decide, no fields", NONE, decide),
-    ("read and decide, RateLimit", RATE_LIMIT, decide),
-    ("read and decide, RateLimit and RateLimit-Policy", WITH_POLICY, decide),
-    ("read and decide, X-RateLimit of GitHub", GITHUB, decide),
-    ("read and decide, X-RateLimit of OpenAI", OPENAI, decide),
+const ROWS: [Row; 9] = [
     ("obey, no fields", NONE, obey),
     ("obey, RateLimit", RATE_LIMIT, obey),
     ("obey, RateLimit and RateLimit-Policy", WITH_POLICY, obey),
     ("obey, X-RateLimit of GitHub", GITHUB, obey),
+    ("obey, X-RateLimit of OpenAI", OPENAI, obey),
     ("pace by origin", NONE, pace),
     ("throttle by origin", NONE, throttle),
     ("`Outgoing::new()`", WITH_POLICY, all),
@@ -93,20 +87,6 @@ fn main() {
     }
 }
 
-/// The parts of obeying without a layer, a table and a clock.
-fn decide(fields: Fields, turns: u32) {
-    let headers = headers(fields);
-    let (rules, mut standing, mut now) =
-        (Rules::default(), Standing::default(), 1_790_000_000_000_000);
-    for _ in 0..turns {
-        now += 10_000;
-        let turn = standing.ask(now, &rules);
-        let signal = Signal::read(StatusCode::OK, black_box(&headers), Duration::from_micros(now));
-        standing.observe(now, &signal, turn, &rules, 7);
-    }
-    black_box(&standing);
-}
-
 fn obey(fields: Fields, turns: u32) {
     through(&ObeyLayer::new(), fields, turns);
 }
@@ -117,7 +97,7 @@ fn pace(fields: Fields, turns: u32) {
 }
 
 fn throttle(fields: Fields, turns: u32) {
-    through(&ThrottleLayer::new(), fields, turns);
+    through(&AdaptiveThrottleLayer::new(), fields, turns);
 }
 
 fn all(fields: Fields, turns: u32) {

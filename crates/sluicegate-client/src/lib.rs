@@ -12,10 +12,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod bound;
-mod departure;
+pub mod adaptive_throttle;
+mod call;
 mod error;
-mod marker;
 pub mod members;
 pub mod obey;
 pub mod outgoing;
@@ -26,9 +25,9 @@ pub mod retry;
 pub mod smooth;
 mod stack;
 mod table;
-pub mod throttle;
-mod within;
+mod waiting;
 
+pub use self::adaptive_throttle::AdaptiveThrottleLayer;
 pub use self::error::{BoxError, ConfigError, Refused};
 pub use self::obey::ObeyLayer;
 pub use self::pace::PaceLayer;
@@ -37,7 +36,6 @@ pub use self::replay::ReplayLayer;
 pub use self::retry::RetryLayer;
 pub use self::smooth::SmoothLayer;
 pub use self::stack::{Once, Outgoing};
-pub use self::throttle::ThrottleLayer;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -2,11 +2,11 @@ use http_body::Body;
 use tower::layer::util::Identity;
 use tower_layer::Layer;
 
+use crate::adaptive_throttle::{AdaptiveThrottle, AdaptiveThrottleLayer};
 use crate::obey::{Obey, ObeyLayer};
 use crate::propagate::{Propagate, PropagateLayer};
 use crate::replay::{ReplayBody, ReplayLayer};
 use crate::retry::{Retry, RetryLayer};
-use crate::throttle::{Throttle, ThrottleLayer};
 
 /// The layers of a good client, in the right order.
 ///
@@ -62,13 +62,13 @@ use crate::throttle::{Throttle, ThrottleLayer};
 /// ```
 /// use std::time::Duration;
 /// use http::{Request, Response};
-/// use sluicegate_client::{BoxError, ObeyLayer, RetryLayer, ThrottleLayer};
+/// use sluicegate_client::{BoxError, ObeyLayer, RetryLayer, AdaptiveThrottleLayer};
 /// use tower::ServiceBuilder;
 ///
 /// # fn main() -> Result<(), BoxError> {
 /// let client = ServiceBuilder::new()
 ///     .layer(RetryLayer::builder().attempts(2).build()?)
-///     .layer(ThrottleLayer::new())
+///     .layer(AdaptiveThrottleLayer::new())
 ///     .layer(ObeyLayer::builder().wait(Duration::from_secs(2)).build()?)
 ///     .service_fn(|_: Request<()>| async { Ok::<_, BoxError>(Response::new(())) });
 /// # let _ = client;
@@ -86,7 +86,7 @@ pub struct Outgoing<P = Identity> {
 #[derive(Debug, Clone, Default)]
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct Once<P = Identity> {
-    throttle: ThrottleLayer,
+    throttle: AdaptiveThrottleLayer,
     pace: P,
     obey: ObeyLayer,
     propagate: Option<PropagateLayer>,
@@ -107,7 +107,7 @@ impl<P> Outgoing<P> {
     }
 
     /// Other settings for the throttle.
-    pub fn throttle(mut self, throttle: ThrottleLayer) -> Self {
+    pub fn throttle(mut self, throttle: AdaptiveThrottleLayer) -> Self {
         self.once.throttle = throttle;
         self
     }
@@ -164,7 +164,7 @@ impl<S, P> Layer<S> for Outgoing<P>
 where
     P: Layer<Obey<Propagate<S>>>,
 {
-    type Service = Retry<Throttle<P::Service>>;
+    type Service = Retry<AdaptiveThrottle<P::Service>>;
 
     fn layer(&self, inner: S) -> Self::Service {
         self.retry.layer(self.once.layer(inner))
@@ -175,7 +175,7 @@ impl<S, P> Layer<S> for Once<P>
 where
     P: Layer<Obey<Propagate<S>>>,
 {
-    type Service = Throttle<P::Service>;
+    type Service = AdaptiveThrottle<P::Service>;
 
     fn layer(&self, inner: S) -> Self::Service {
         let propagate = Propagate::new(inner, self.propagate.clone());

@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::standing::Rules;
 use crate::error::ConfigError;
 use crate::outgoing::{AnyKey, OutgoingView};
-use crate::table::{MOST_ROWS, Table};
+use crate::table::MOST_ROWS;
 
 /// A layer that keeps requests back while their server asks for that.
 ///
@@ -45,7 +45,7 @@ pub struct ObeyLayer(Arc<Shared>);
 impl ObeyLayer {
     /// The layer with the defaults of [`ObeyBuilder`].
     pub fn new() -> Self {
-        Self(Arc::new(ObeyBuilder::default().shared(Rules::default())))
+        Self(Arc::new(Shared::new(ObeyBuilder::default(), Rules::default())))
     }
 
     /// A layer with settings of your own.
@@ -77,13 +77,13 @@ impl<S> Layer<S> for ObeyLayer {
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ObeyBuilder {
-    key: Option<AnyKey>,
-    wait: Duration,
-    waiting: usize,
-    servers: usize,
+    pub(super) key: Option<AnyKey>,
+    pub(super) wait: Duration,
+    pub(super) waiting: usize,
+    pub(super) servers: usize,
     longest: Duration,
     probe: Duration,
-    clock: Clock,
+    pub(super) clock: Clock,
 }
 
 impl Default for ObeyBuilder {
@@ -168,11 +168,6 @@ impl ObeyBuilder {
             let text = format!("a request waits for at most a day; {:?} was given", self.wait);
             return Err(ConfigError::new(text));
         }
-        Ok(ObeyLayer(Arc::new(self.shared(rules))))
-    }
-
-    fn shared(self, rules: Rules) -> Shared {
-        let Self { key, wait, waiting, servers, clock, .. } = self;
-        Shared { table: Table::new(servers), clock, wait, waiting, rules, key }
+        Ok(ObeyLayer(Arc::new(Shared::new(self, rules))))
     }
 }

@@ -1,7 +1,6 @@
 //! Obey what servers say about their limits, before they have to refuse.
 //!
-//! A [`Signal`] is what a response tells. A [`Standing`] is what a client knows of one server, and decides when a request
-//! may be sent:
+//! A [`Signal`] is what a response tells. What a client knows of one server decides when a request may be sent:
 //!
 //! - Nothing is sent before the end of a `Retry-After`, and then one request first, whose response shows whether the
 //!   server serves again. A thirty-second of the wait is added at random, so that clients do not
@@ -12,24 +11,19 @@
 //!
 //!   A client knows what is left for all, but not what others are about to send. Several clients of a bucket use all of it and are
 //!   hardly ever refused. Of a fixed window of one second they use 98 %, and 3 % of their requests are refused, at the
-//!   ends of the windows; of a sliding window they leave a tenth (`tests/fleet` simulates them).
+//!   ends of the windows; of a sliding window they leave a tenth (`tests/all/fleet` simulates them).
 //! - The wait that a hostile server can demand has a cap, an hour by default.
 //!
 //! [`ObeyLayer`] does this for the requests of a client, by origin. reqwest follows redirects below the layer: what the
 //! last origin says is noted for that origin, but a request is held back by the first alone. To have each hop obeyed,
 //! switch reqwest's redirects off and put tower-http's `FollowRedirect` around the layer.
 
-mod future;
 mod layer;
-mod row;
 mod service;
 mod shared;
 mod signal;
 mod standing;
-mod wait;
 
-pub use self::future::ResponseFuture;
 pub use self::layer::{ObeyBuilder, ObeyLayer};
 pub use self::service::Obey;
 pub use self::signal::{MAX_QUOTAS, Quota, Signal};
-pub use self::standing::{Rules, Standing, Turn};

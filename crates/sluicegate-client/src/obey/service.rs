@@ -3,13 +3,11 @@ use std::task::{Context, Poll};
 
 use tower_service::Service;
 
-use super::future::ResponseFuture;
-use super::shared::{Answer, Permit, Shared};
-use super::wait::{too_long, turn};
-use crate::bound::{Stated, during, earlier, left};
-use crate::departure;
+use super::shared::{Answer, Permit, Shared, too_long, turn};
+use crate::call::{Stated, during, earlier, end, hold, left};
 use crate::error::BoxError;
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
+use crate::waiting::{ResponseFuture, Waiting};
 
 /// A service whose requests wait while their server asks for that; made by [`ObeyLayer`](super::ObeyLayer).
 #[derive(Debug, Clone)]
@@ -24,16 +22,6 @@ impl<S> Obey<S> {
     }
 }
 
-impl<S> Obey<S> {
-    fn send<R>(&mut self, request: R, permit: Option<Permit>) -> ResponseFuture<S, R>
-    where
-        S: Service<R>,
-    {
-        let (response, _) = during(Some(self.shared.wait), || self.inner.call(request));
-        ResponseFuture::calling(response, permit)
-    }
-}
-
 impl<S, R> Service<R> for Obey<S>
 where
     S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse> + Clone,
@@ -41,32 +29,45 @@ where
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = ResponseFuture<S, R>;
+    type Future = ResponseFuture<S, R, Option<Permit>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let server = self.shared.server(&request);
-        match self.shared.ask(&server, false) {
-            Answer::Send(permit) => self.send(request, Some(permit)),
-            Answer::Full => self.send(request, None),
+        let (shared, settings) = (&self.shared, &self.shared.settings);
+        let server = shared.server(&request);
+        let permit = match shared.ask(&server, false) {
+            Answer::Send(permit) => Some(permit),
+            // Of a server for which there is no room nothing is known: its requests go as they come.
+            Answer::Full => None,
             Answer::Wait { time, is_final } => {
                 let patience = earlier(left(), request.timeout());
-                let longest = patience.map_or(self.shared.wait, |time| time.min(self.shared.wait));
+                let longest = patience.map_or(settings.wait, |time| time.min(settings.wait));
                 if longest.is_zero() || (is_final && time > longest) {
-                    return ResponseFuture::refused(too_long(Some(time)));
+                    return ResponseFuture::failed(too_long(Some(time)));
                 }
-                departure::hold();
+                hold();
                 // The layers around this one know the bound as well.
-                let (turn, _) = during(Some(self.shared.wait), || {
-                    Box::pin(turn(self.shared.clone(), server, longest))
-                });
-                let stated = Stated::by(&self.shared.clock, &request);
-                // The place in the inner service that is ready stays for the next request.
-                ResponseFuture::waiting(turn, self.inner.clone(), request, stated)
+                let turn = during(Some(settings.wait), || turn(shared.clone(), server, longest)).0;
+                let waiting = Waiting {
+                    turn: Box::pin(turn),
+                    service: self.inner.clone(),
+                    stated: Stated::by(&settings.clock, &request),
+                    request,
+                    ends: Some(end(&settings.clock, longest)),
+                };
+                return ResponseFuture::waiting(waiting, answered);
             }
-        }
+        };
+        let (response, _) = during(Some(settings.wait), || self.inner.call(request));
+        ResponseFuture::calling(response, permit, answered)
+    }
+}
+
+fn answered(permit: Option<Permit>, response: &impl OutgoingResponse) {
+    if let Some(permit) = permit {
+        permit.observe(response);
     }
 }

@@ -1,26 +1,24 @@
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::clock::Clock;
 use sluicegate::key::KeyBuf;
+use tokio::sync::{Notify, Semaphore};
 
-use super::row::{Line, ServerRow};
+use super::layer::ObeyBuilder;
 use super::signal::Signal;
-use super::standing::{Rules, Turn};
-use crate::error::Refused;
-use crate::outgoing::{AnyKey, Origin, OutgoingRequest, OutgoingResponse, OutgoingView, Target};
-use crate::table::{RowKey, Table};
+use super::standing::{Rules, Standing, Turn};
+use crate::call::{end, until, within};
+use crate::error::{BoxError, Refused};
+use crate::outgoing::{Origin, OutgoingRequest, OutgoingResponse, OutgoingView, Target};
+use crate::table::{Row, RowKey, Table, Worth};
 
 /// What all services of a layer share.
 #[derive(Debug)]
 pub(super) struct Shared {
+    pub(super) settings: ObeyBuilder,
     pub(super) table: Table<ServerRow>,
-    pub(super) clock: Clock,
-    pub(super) wait: Duration,
-    /// Most requests that wait for one server.
-    pub(super) waiting: usize,
-    pub(super) rules: Rules,
-    pub(super) key: Option<AnyKey>,
+    rules: Rules,
 }
 
 /// Whom a request is counted with: its origin, and the rest of its key.
@@ -33,7 +31,7 @@ pub(super) struct Server {
 
 /// The right to send a request. Dropped, it says that no response came.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub struct Permit {
     shared: Arc<Shared>,
     server: Server,
     turn: Turn,
@@ -51,8 +49,12 @@ pub(super) enum Answer {
 }
 
 impl Shared {
+    pub(super) fn new(settings: ObeyBuilder, rules: Rules) -> Self {
+        Self { table: Table::new(settings.servers), settings, rules }
+    }
+
     pub(super) fn server(&self, request: &impl OutgoingRequest) -> Server {
-        let rest = self.key.as_ref().map(|key| {
+        let rest = self.settings.key.as_ref().map(|key| {
             let rest = KeyBuf::from_view(key, &OutgoingView::new(request));
             // A key that is not there is one of its own.
             self.table.key(&rest.unwrap_or_default())
@@ -68,7 +70,7 @@ impl Shared {
 
     /// Whether a request may be sent. One that has not waited does not overtake those that wait.
     pub(super) fn ask(self: &Arc<Self>, server: &Server, has_waited: bool) -> Answer {
-        let now = self.clock.now();
+        let now = self.settings.clock.now();
         let asked = self.table.with(server.whole, now, |row| {
             if row.waiting > 0 && !has_waited {
                 // It waits for as long as the first one, at least.
@@ -86,8 +88,8 @@ impl Shared {
 
     /// A place in the line.
     pub(super) fn join(self: &Arc<Self>, server: &Server) -> Result<Place, Refused> {
-        let joined = self.table.with(server.whole, self.clock.now(), |row| {
-            (row.waiting < self.waiting).then(|| row.join())
+        let joined = self.table.with(server.whole, self.settings.clock.now(), |row| {
+            (row.waiting < self.settings.waiting).then(|| row.join())
         });
         match joined.flatten() {
             Some(line) => Ok(Place { shared: self.clone(), server: *server, line }),
@@ -100,7 +102,7 @@ impl Permit {
     /// Notes the response.
     pub(super) fn observe(self, response: &impl OutgoingResponse) {
         let shared = &self.shared;
-        let now = shared.clock.now();
+        let now = shared.settings.clock.now();
         let since_epoch = Duration::from_micros(now);
         let signal = Signal::read(response.status(), response.headers(), since_epoch);
         let random = fastrand::u32(..);
@@ -160,4 +162,96 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.shared.table.with_known(self.server.whole, |row| row.leave());
     }
+}
+
+/// What the client knows about a server, and the requests that wait for a turn.
+#[derive(Debug, Default)]
+pub(super) struct ServerRow {
+    pub(super) standing: Standing,
+    /// Requests that wait, and where they wait.
+    pub(super) waiting: usize,
+    line: Option<Arc<Line>>,
+}
+
+/// Where requests to one server wait: the first asks again and again, the others wait behind it.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) front: Semaphore,
+    /// A response has come, or a request was given up.
+    pub(super) news: Notify,
+}
+
+impl ServerRow {
+    /// Joins the line.
+    pub(super) fn join(&mut self) -> Arc<Line> {
+        self.waiting += 1;
+        let new = || Arc::new(Line { front: Semaphore::new(1), news: Notify::new() });
+        self.line.get_or_insert_with(new).clone()
+    }
+
+    /// Leaves the line.
+    pub(super) fn leave(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if self.waiting == 0 {
+            self.line = None;
+        }
+    }
+
+    /// Tells the first in the line that there is news.
+    pub(super) fn tell(&self) {
+        if let Some(line) = &self.line {
+            line.news.notify_one();
+        }
+    }
+}
+
+/// The row that holds requests back for the shortest time is the least valuable.
+impl Row for ServerRow {
+    fn worth(&self, now: u64) -> Worth {
+        match () {
+            () if self.waiting > 0 => Worth::Keep,
+            () if self.standing.is_idle(now) => Worth::Nothing,
+            () => Worth::Something(self.standing.not_before()),
+        }
+    }
+}
+
+/// Waits for a turn in the order of arrival, for `patience` at most.
+///
+/// Without a permit the request may go, uncounted: the table has no room for its server.
+pub(super) async fn turn(
+    shared: Arc<Shared>,
+    server: Server,
+    patience: Duration,
+) -> Result<Option<Permit>, BoxError> {
+    let clock = shared.settings.clock.clone();
+    let deadline = end(&clock, patience);
+    let left = || until(&clock, deadline);
+
+    let place = shared.join(&server)?;
+    let front = place.line.front.acquire();
+    let Some(front) = within(&clock, left(), front).await else {
+        return Err(too_long(None).into());
+    };
+    // The semaphore is never closed.
+    let _front = front.ok();
+    loop {
+        let mut news = pin!(place.line.news.notified());
+        news.as_mut().enable();
+        let (time, is_final) = match shared.ask(&server, true) {
+            Answer::Send(permit) => return Ok(Some(permit)),
+            Answer::Full => return Ok(None),
+            Answer::Wait { time, is_final } => (time, is_final),
+        };
+        let left = left();
+        if left.is_zero() || (is_final && time > left) {
+            return Err(too_long(Some(time)).into());
+        }
+        within(&clock, time.min(left), news).await;
+    }
+}
+
+/// The refusal of a request that would have to wait for too long.
+pub(super) fn too_long(time: Option<Duration>) -> Refused {
+    Refused::new("its server asks for a longer wait than it has time for", time)
 }

@@ -11,8 +11,8 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::request::Target;
 use super::request::{OutgoingRequest, ReplayRequest};
-use super::target::Target;
 use crate::error::{BoxError, Refused};
 
 /// A layer as a middleware of the crate `reqwest-middleware`.

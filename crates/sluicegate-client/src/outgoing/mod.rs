@@ -16,20 +16,16 @@
 
 mod context;
 pub(crate) mod grpc;
-mod http;
-mod key;
 #[cfg(feature = "reqwest-middleware")]
 mod middleware;
 mod request;
 #[cfg(feature = "reqwest")]
 mod reqwest;
-mod target;
 mod view;
 
 pub use self::context::Context;
-pub use self::key::{AnyKey, Origin};
 #[cfg(feature = "reqwest-middleware")]
 pub use self::middleware::{AsMiddleware, MiddlewareLayer, MiddlewareRequest, NextService};
-pub use self::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
-pub use self::target::Target;
-pub use self::view::OutgoingView;
+pub use self::request::{OutgoingRequest, OutgoingResponse, ReplayRequest, Target};
+pub(crate) use self::view::AnyKey;
+pub use self::view::{Origin, OutgoingView};

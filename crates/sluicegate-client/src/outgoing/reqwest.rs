@@ -4,8 +4,8 @@ use ::http::{Extensions, HeaderMap, Method, StatusCode};
 use ::reqwest::{Request, Response, Url};
 
 use super::context::Context;
+use super::request::Target;
 use super::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
-use super::target::Target;
 
 impl OutgoingRequest for Request {
     fn method(&self) -> &Method {

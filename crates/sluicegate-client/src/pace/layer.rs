@@ -57,6 +57,6 @@ impl<I, S> Layer<I> for PaceLayer<S> {
     type Service = Pace<I, S>;
 
     fn layer(&self, inner: I) -> Self::Service {
-        Pace::new(inner, self.key.clone(), self.pacer.clone())
+        Pace { inner, key: self.key.clone(), pacer: self.pacer.clone() }
     }
 }

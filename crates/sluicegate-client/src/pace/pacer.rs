@@ -1,10 +1,9 @@
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Cache};
+use arc_swap::ArcSwap;
 use sluicegate::clock::Clock;
 use sluicegate::limit;
 use sluicegate::store::Store;
@@ -17,15 +16,17 @@ use crate::error::ConfigError;
 const MOST_WAITING: usize = 10_000;
 
 /// Limits by which callers wait for their turn. Clones are the same pacer.
-pub struct Pacer<S = Memory>(Arc<Shared<S>>);
-
-pub(super) struct Shared<S> {
-    /// What new turns ask. Limits can be exchanged while others wait.
-    limiter: ArcSwap<Limiter<S>>,
-    store: S,
+pub struct Pacer<S = Memory> {
+    shared: Arc<Shared<S>>,
     pub(super) patience: Patience,
     pub(super) look_again: Duration,
     most_waiting: usize,
+}
+
+struct Shared<S> {
+    /// What new turns ask. Limits can be exchanged while others wait.
+    limiter: ArcSwap<Limiter<S>>,
+    store: S,
     waiting: AtomicUsize,
 }
 
@@ -44,20 +45,20 @@ impl<S: Store + Clone> Pacer<S> {
     /// When the store cannot keep one of the limits.
     #[track_caller]
     pub fn counted_in(store: S, limits: impl Into<limit::Limits>) -> Self {
-        Self(Arc::new(Shared {
-            limiter: ArcSwap::from_pointee(Limiter::new(limits).store(store.clone())),
-            store,
+        let limiter = ArcSwap::from_pointee(Limiter::new(limits).store(store.clone()));
+        Self {
+            shared: Arc::new(Shared { limiter, store, waiting: AtomicUsize::new(0) }),
             patience: Patience::UntilAdmitted,
             look_again: Duration::from_secs(1),
             most_waiting: MOST_WAITING,
-            waiting: AtomicUsize::new(0),
-        }))
+        }
     }
 
     /// Sets how long callers wait; until they are admitted by default.
     #[must_use]
-    pub fn patience(self, patience: Patience) -> Self {
-        self.with(|shared| shared.patience = patience)
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Sets how often a caller that waits for longer looks at the limit again, and how far ahead a place may be booked;
@@ -66,32 +67,20 @@ impl<S: Store + Clone> Pacer<S> {
     /// # Errors
     ///
     /// When that is less than a millisecond, or more than a minute.
-    pub fn look_again(self, each: Duration) -> Result<Self, ConfigError> {
+    pub fn look_again(mut self, each: Duration) -> Result<Self, ConfigError> {
         if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&each) {
             let text = format!("a caller looks again after 1 ms to 60 s; {each:?} was given");
             return Err(ConfigError::new(text));
         }
-        Ok(self.with(|shared| shared.look_again = each))
+        self.look_again = each;
+        Ok(self)
     }
 
     /// Sets how many callers may wait at a time, 10,000 by default. Further ones are refused if they have to wait.
     #[must_use]
-    pub fn most_waiting(self, most: usize) -> Self {
-        self.with(|shared| shared.most_waiting = most)
-    }
-
-    fn with(self, change: impl FnOnce(&mut Shared<S>)) -> Self {
-        let Shared { ref limiter, ref store, patience, look_again, most_waiting, .. } = *self.0;
-        let mut shared = Shared {
-            limiter: ArcSwap::new(limiter.load_full()),
-            store: store.clone(),
-            patience,
-            look_again,
-            most_waiting,
-            waiting: AtomicUsize::new(0),
-        };
-        change(&mut shared);
-        Self(Arc::new(shared))
+    pub fn most_waiting(mut self, most: usize) -> Self {
+        self.most_waiting = most;
+        self
     }
 
     /// Exchanges the limits, for callers that wait too, from their next look on. What was spent is kept if the limits
@@ -102,75 +91,45 @@ impl<S: Store + Clone> Pacer<S> {
     /// When the store cannot keep one of the limits.
     #[track_caller]
     pub fn set_limits(&self, limits: impl Into<limit::Limits>) {
-        self.0.limiter.store(Arc::new(Limiter::new(limits).store(self.0.store.clone())));
+        let limiter = Limiter::new(limits).store(self.shared.store.clone());
+        self.shared.limiter.store(Arc::new(limiter));
     }
 
     /// How many callers wait at the moment.
     pub fn waiting(&self) -> usize {
-        self.0.waiting.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn shared(&self) -> &Shared<S> {
-        &self.0
+        self.shared.waiting.load(Ordering::Relaxed)
     }
 
     pub(super) fn limiter(&self) -> arc_swap::Guard<Arc<Limiter<S>>> {
-        self.0.limiter.load()
+        self.shared.limiter.load()
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.shared.store.clock()
     }
 
     /// Counts a caller that has to wait, if there is room.
     pub(super) fn enter(&self) -> bool {
-        let more = |waiting| (waiting < self.0.most_waiting).then_some(waiting + 1);
-        self.0.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-}
-
-impl<S: Store> Shared<S> {
-    pub(super) fn clock(&self) -> Clock {
-        self.store.clock()
-    }
-
-    /// Microseconds by the store's clock.
-    pub(super) fn now(&self) -> u64 {
-        self.clock().now()
+        let more = |waiting| (waiting < self.most_waiting).then_some(waiting + 1);
+        self.shared.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 }
 
 impl<S> Pacer<S> {
     pub(super) fn leave(&self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The limits of a pacer, for a service that looks at them with every request: it keeps them, and looks whether they were
-/// exchanged, which takes one read where a load takes two exchanges.
-pub(super) type Limits<S> = Cache<LimitsOf<S>, Arc<Limiter<S>>>;
-
-impl<S> Pacer<S> {
-    pub(super) fn limits(&self) -> Limits<S> {
-        Cache::new(LimitsOf(self.clone()))
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct LimitsOf<S>(Pacer<S>);
-
-impl<S> Deref for LimitsOf<S> {
-    type Target = ArcSwap<Limiter<S>>;
-
-    fn deref(&self) -> &ArcSwap<Limiter<S>> {
-        &self.0.0.limiter
+        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl<S> Clone for Pacer<S> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        let Self { ref shared, patience, look_again, most_waiting } = *self;
+        Self { shared: shared.clone(), patience, look_again, most_waiting }
     }
 }
 
 impl<S> fmt::Debug for Pacer<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pacer").field("patience", &self.0.patience).finish_non_exhaustive()
+        f.debug_struct("Pacer").field("patience", &self.patience).finish_non_exhaustive()
     }
 }

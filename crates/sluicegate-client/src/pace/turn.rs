@@ -12,7 +12,7 @@ use sluicegate::store::{Store, StoreError, Ticket};
 
 use super::decide::{Next, ahead, next};
 use super::pacer::Pacer;
-use crate::error::Refused;
+use crate::error::{BoxError, Refused};
 
 pin_project! {
     /// Waits for its turn; see [`Pacer::turn`].
@@ -63,7 +63,7 @@ impl<S: Store + Clone> Pacer<S> {
     }
 
     fn turn_of(&self, key: KeyBuf, cost: u64) -> Turn<S> {
-        let patience = self.shared().patience.left(Duration::ZERO);
+        let patience = self.patience.left(Duration::ZERO);
         self.asking(self.ask(&self.limiter(), key, cost, patience), key, cost, patience)
     }
 
@@ -75,7 +75,7 @@ impl<S: Store + Clone> Pacer<S> {
         cost: u64,
         patience: Option<Duration>,
     ) -> Acquire<S> {
-        limiter.acquire_key(key, cost, ahead(patience, self.shared().look_again))
+        limiter.acquire_key(key, cost, ahead(patience, self.look_again))
     }
 
     pub(super) fn asking(
@@ -95,14 +95,13 @@ impl<S: Store + Clone> Future for Turn<S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let shared = this.pacer.shared();
         loop {
             let refused = match this.step.as_mut().project() {
                 StepProj::Asking { acquire } => match acquire.poll(cx) {
                     Poll::Ready(Err(AcquireError::Refused(refused))) => Some(refused.retry_after()),
                     Poll::Ready(other) => return Poll::Ready(other.map_err(PaceError::of)),
                     Poll::Pending => {
-                        this.begun.get_or_insert_with(|| shared.now());
+                        this.begun.get_or_insert_with(|| this.pacer.clock().now());
                         if this.waiting.is_none() {
                             let Some(waiting) = Waiting::enter(this.pacer) else {
                                 return Poll::Ready(Err(PaceError::Crowded));
@@ -117,12 +116,12 @@ impl<S: Store + Clone> Future for Turn<S> {
                     None
                 }
             };
-            let now = shared.now();
+            let now = this.pacer.clock().now();
             let waited = now.saturating_sub(*this.begun.get_or_insert(now));
             let waited = Duration::from_micros(waited);
             let left = this.patience.map(|patience| patience.saturating_sub(waited));
             match refused {
-                Some(retry_after) => match next(left, shared.look_again, retry_after) {
+                Some(retry_after) => match next(left, this.pacer.look_again, retry_after) {
                     Next::GiveUp => return Poll::Ready(Err(PaceError::Refused { retry_after })),
                     Next::LookAgainIn(time) => {
                         if this.waiting.is_none() {
@@ -131,13 +130,13 @@ impl<S: Store + Clone> Future for Turn<S> {
                             };
                             *this.waiting = Some(waiting);
                         }
-                        let pause = Sleep::new(&shared.clock(), time, tokio::time::sleep);
+                        let pause = Sleep::new(&this.pacer.clock(), time, tokio::time::sleep);
                         this.step.set(Step::Pausing { pause });
                     }
                 },
                 None => {
                     // By the limits as they are now.
-                    let patience = ahead(left, shared.look_again);
+                    let patience = ahead(left, this.pacer.look_again);
                     let acquire = this.pacer.limiter().acquire_key(*this.key, *this.cost, patience);
                     this.step.set(Step::Asking { acquire });
                 }
@@ -207,12 +206,13 @@ impl PaceError {
     }
 
     /// How the layer reports it.
-    pub(super) fn into_refused(self) -> Refused {
+    pub(super) fn into_error(self) -> BoxError {
         let retry_after = match self {
+            Self::Store(error) => return error.into(),
             Self::Refused { retry_after } => retry_after,
-            _ => None,
+            Self::NeverFits | Self::Crowded => None,
         };
-        Refused::new(self.text(), retry_after)
+        Refused::new(self.text(), retry_after).into()
     }
 }
 

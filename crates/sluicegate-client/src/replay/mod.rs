@@ -11,11 +11,9 @@
 
 mod body;
 mod layer;
-mod message;
-mod response;
 mod service;
 
 pub use self::body::ReplayBody;
+pub use self::body::{ReplayResponse, ResponseFuture};
 pub use self::layer::ReplayLayer;
-pub use self::response::{ReplayResponse, ResponseFuture};
 pub use self::service::{Replay, Sending};

@@ -5,9 +5,8 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use super::body::ReplayBody;
-use super::response::{ReplayResponse, ResponseFuture};
-use crate::marker::Retried;
+use super::body::{ReplayBody, ReplayResponse, ResponseFuture};
+use crate::call::Retried;
 use crate::outgoing::{ReplayRequest, grpc};
 
 /// A service that keeps the bodies of requests; made by [`ReplayLayer`](super::ReplayLayer).

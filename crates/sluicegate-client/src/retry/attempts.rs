@@ -5,23 +5,21 @@ use http::HeaderName;
 use sluicegate::adapter::Sleep;
 use sluicegate::clock::Clock;
 
-use super::budget::Budget;
-use super::decide::{Bounds, Outcome, Time};
-use super::repeat::Repeatable;
-use super::tokens::Tokens;
-use crate::bound::{end, until};
+use super::budget::{Budget, Tokens};
+use super::decide::{AttemptResult, Bounds, Repeatable, Time};
+use crate::call::{end, until};
 use crate::error::BoxError;
 use crate::obey::Signal;
 use crate::outgoing::{OutgoingResponse, ReplayRequest, grpc};
 
 /// What all services of a layer share.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Shared {
     pub(super) budget: Arc<Budget>,
     pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) bounds: Bounds,
     pub(super) repeatable: Repeatable,
-    pub(super) retry_on: fn(&Outcome<'_>) -> bool,
+    pub(super) retry_on: fn(&AttemptResult<'_>) -> bool,
     pub(super) clock: Clock,
 }
 
@@ -77,9 +75,9 @@ impl Attempts {
         }
         let outcome = match result {
             Ok(response) => {
-                Outcome::Response { status: response.status(), headers: response.headers() }
+                AttemptResult::Response { status: response.status(), headers: response.headers() }
             }
-            Err(error) => Outcome::Error(error),
+            Err(error) => AttemptResult::Error(error),
         };
         let is_passing = (self.shared.retry_on)(&outcome);
         let tokens = self.shared.tokens.as_ref();
@@ -89,10 +87,10 @@ impl Attempts {
         }
         let now = self.shared.clock.now();
         let signal = match outcome {
-            Outcome::Response { status, headers } => {
+            AttemptResult::Response { status, headers } => {
                 Some(Signal::read(status, headers, Duration::from_micros(now)))
             }
-            Outcome::Error(_) => None,
+            AttemptResult::Error(_) => None,
         };
         let left = |at: Option<u64>| at.map(|at| Duration::from_micros(at.saturating_sub(now)));
         let time = Time {

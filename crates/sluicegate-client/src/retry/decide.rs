@@ -1,16 +1,19 @@
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode};
+use sluicegate::condition::Condition;
 
-use super::backoff::Backoff;
-use crate::error::{BoxError, Refused, is_final};
+use crate::error::{BoxError, ConfigError, Refused, is_final};
 use crate::obey::Signal;
+use crate::outgoing::{OutgoingRequest, OutgoingView};
 
 static GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy)]
-pub enum Outcome<'a> {
+pub enum AttemptResult<'a> {
     /// With a response.
     Response {
         /// Its status.
@@ -22,7 +25,7 @@ pub enum Outcome<'a> {
     Error(&'a BoxError),
 }
 
-impl Outcome<'_> {
+impl AttemptResult<'_> {
     /// Whether another attempt may end better: after 408, 425, 429, 502, 503, 504, 403 that says when to come back,
     /// `UNAVAILABLE` of gRPC, `RESOURCE_EXHAUSTED` of gRPC that says when to come back, and errors other than a
     /// [`Refused`] of this program, and than those of reqwest for a request that cannot be made or is redirected
@@ -67,6 +70,24 @@ pub(super) struct Time {
 }
 
 impl Bounds {
+    /// Whether the settings make sense; the text says what does not.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let Self { attempts, backoff: Backoff { base, most }, longest } = *self;
+        let problem = if !(1..=10).contains(&attempts) {
+            format!("a request has 1 to 10 attempts; {attempts} were asked for")
+        } else if longest > DAY {
+            format!("a Retry-After of at most a day is waited for; {longest:?} was given")
+        } else if base.is_zero() || base > most || most > DAY {
+            format!(
+                "a back-off begins above zero and at or below its longest wait, which is at most a day; {base:?} and {most:?} were given"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new(problem))
+    }
+
     /// How long to wait before the next attempt. `None` if there is no further attempt.
     pub(super) fn wait(
         &self,
@@ -79,7 +100,7 @@ impl Bounds {
         if never || attempts >= self.attempts {
             return None;
         }
-        let jitter = Duration::from_micros(self.backoff.wait(attempts, random));
+        let jitter = self.backoff.wait(attempts, random);
         let wait = match signal.and_then(Signal::wait) {
             Some(asked) if asked > self.longest => return None,
             Some(asked) if time.never_waits && !asked.is_zero() => return None,
@@ -90,6 +111,65 @@ impl Bounds {
         let is_too_late = time.left.is_some_and(|left| wait >= left);
         let is_too_long = time.waits.is_some_and(|waits| wait > waits);
         (!is_too_late && !is_too_long).then_some(wait)
+    }
+}
+
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Which requests do no harm when they arrive twice.
+///
+/// By default those with a method that is idempotent (RFC 9110, 9.2.2), and those with an `Idempotency-Key`.
+#[derive(Clone, Default)]
+pub(crate) struct Repeatable(Option<Arc<dyn Fn(&OutgoingView<'_>) -> bool + Send + Sync>>);
+
+impl Repeatable {
+    /// Those for which `condition` holds for certain, too.
+    pub(crate) fn when<C>(condition: C) -> Self
+    where
+        C: for<'a> Condition<OutgoingView<'a>> + Send + Sync + 'static,
+    {
+        // A condition that cannot be told does not make a request safe.
+        Self(Some(Arc::new(move |view: &OutgoingView<'_>| {
+            condition.surely_holds(view).unwrap_or(false)
+        })))
+    }
+
+    /// Whether `request` may arrive twice.
+    pub(crate) fn holds(&self, request: &impl OutgoingRequest) -> bool {
+        request.method().is_idempotent()
+            || request.headers().contains_key(&IDEMPOTENCY_KEY)
+            || self.0.as_ref().is_some_and(|holds| holds(&OutgoingView::new(request)))
+    }
+}
+
+impl fmt::Debug for Repeatable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Repeatable").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Exponential back-off with full jitter: a random time up to `base`, then up to twice that, and so on.
+///
+/// The whole wait is random, so that clients that failed together do not return together (Brooker, "Exponential Backoff
+/// And Jitter", 2015).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Backoff {
+    pub(super) base: Duration,
+    pub(super) most: Duration,
+}
+
+impl Default for Backoff {
+    /// Up to 100 ms first, up to 10 s at most.
+    fn default() -> Self {
+        Self { base: Duration::from_millis(100), most: Duration::from_secs(10) }
+    }
+}
+
+impl Backoff {
+    /// How long to wait after this number of attempts, which is at least 1. The wait depends on a random number.
+    pub(super) fn wait(self, attempts: u32, random: u32) -> Duration {
+        let doubled = self.base.saturating_mul(1 << attempts.saturating_sub(1).min(30));
+        doubled.min(self.most).mul_f64(f64::from(random) / 4_294_967_296.0)
     }
 }
 
@@ -121,7 +201,7 @@ mod tests {
     #[test]
     fn a_server_that_says_zero_does_not_make_the_client_hurry() {
         let bounds = Bounds {
-            backoff: Backoff::try_new(Duration::from_secs(2), Duration::from_secs(10)).unwrap(),
+            backoff: Backoff { base: Duration::from_secs(2), most: Duration::from_secs(10) },
             ..BOUNDS()
         };
         for random in [0, u32::MAX / 2, u32::MAX] {
@@ -143,5 +223,27 @@ mod tests {
     fn a_server_that_says_never_is_believed() {
         let never = Signal { never_retry: true, ..Signal::default() };
         assert_eq!(BOUNDS().wait(1, Some(&never), Time::default(), 0), None);
+    }
+
+    #[test]
+    fn each_wait_is_random_up_to_twice_the_last_and_never_above_the_most() {
+        let backoff = Backoff::default();
+        for (attempts, most) in [(1, 100), (2, 200), (3, 400), (8, 10_000), (500, 10_000)] {
+            assert_eq!(backoff.wait(attempts, 0), Duration::ZERO);
+            assert_eq!(backoff.wait(attempts, 1 << 31), Duration::from_millis(most) / 2);
+            let longest = backoff.wait(attempts, u32::MAX).as_secs_f64();
+            assert!((longest * 1e3 - most as f64).abs() < 1e-3, "{attempts}: {longest}");
+        }
+    }
+
+    #[test]
+    fn waits_that_make_no_sense_are_errors() {
+        let millis = Duration::from_millis;
+        for (base, most) in
+            [(millis(0), millis(1)), (millis(2), millis(1)), (millis(1), Duration::MAX)]
+        {
+            let bounds = Bounds { backoff: Backoff { base, most }, ..BOUNDS() };
+            assert!(bounds.check().is_err(), "{base:?} {most:?}");
+        }
     }
 }

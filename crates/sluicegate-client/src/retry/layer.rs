@@ -6,12 +6,9 @@ use sluicegate::condition::Condition;
 use tower_layer::Layer;
 
 use super::attempts::Shared;
-use super::backoff::Backoff;
-use super::budget::Budget;
-use super::decide::{Bounds, Outcome};
-use super::repeat::Repeatable;
+use super::budget::{Budget, Tokens};
+use super::decide::{AttemptResult, Backoff, Bounds, Repeatable};
 use super::service::Retry;
-use super::tokens::Tokens;
 use crate::error::ConfigError;
 use crate::outgoing::OutgoingView;
 
@@ -43,7 +40,7 @@ pub struct RetryLayer(Arc<Shared>);
 impl RetryLayer {
     /// The layer with the defaults of [`RetryBuilder`].
     pub fn new() -> Self {
-        Self(Arc::new(RetryBuilder::default().shared(Backoff::default())))
+        Self::default()
     }
 
     /// A layer with settings of your own.
@@ -54,7 +51,7 @@ impl RetryLayer {
 
 impl Default for RetryLayer {
     fn default() -> Self {
-        Self::new()
+        Self(Arc::new(RetryBuilder::default().0))
     }
 }
 
@@ -69,65 +66,53 @@ impl<S> Layer<S> for RetryLayer {
 /// The settings of a [`RetryLayer`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct RetryBuilder {
-    attempts: u32,
-    base: Duration,
-    most: Duration,
-    longest: Duration,
-    budget: Arc<Budget>,
-    tokens: Option<Arc<Tokens>>,
-    repeatable: Repeatable,
-    retry_on: fn(&Outcome<'_>) -> bool,
-    clock: Clock,
-}
+pub struct RetryBuilder(Shared);
 
 impl Default for RetryBuilder {
     fn default() -> Self {
-        Self {
-            attempts: 3,
-            base: Duration::from_millis(100),
-            most: Duration::from_secs(10),
-            longest: Duration::from_secs(30),
+        let (longest, backoff) = (Duration::from_secs(30), Backoff::default());
+        Self(Shared {
             budget: Arc::default(),
             tokens: None,
+            bounds: Bounds { attempts: 3, backoff, longest },
             repeatable: Repeatable::default(),
             retry_on: |outcome| outcome.is_passing(),
             clock: Clock::machine(),
-        }
+        })
     }
 }
 
 impl RetryBuilder {
     /// Most attempts for a request, the first included; 3 by default, 10 at most.
     pub const fn attempts(mut self, most: u32) -> Self {
-        self.attempts = most;
+        self.0.bounds.attempts = most;
         self
     }
 
     /// Random waits up to `base` after the first attempt, up to twice that after the second, and never above `most`;
     /// 100 ms and 10 s by default.
     pub const fn backoff(mut self, base: Duration, most: Duration) -> Self {
-        (self.base, self.most) = (base, most);
+        self.0.bounds.backoff = Backoff { base, most };
         self
     }
 
     /// The longest `Retry-After` that is waited for; 30 seconds by default. After a longer one, the caller gets the
     /// response.
     pub const fn longest_wait(mut self, longest: Duration) -> Self {
-        self.longest = longest;
+        self.0.bounds.longest = longest;
         self
     }
 
     /// The budget, which several layers may share; a tenth of the requests by default.
     pub fn budget(mut self, budget: impl Into<Arc<Budget>>) -> Self {
-        self.budget = budget.into();
+        self.0.budget = budget.into();
         self
     }
 
     /// Retries no more while too many requests fail, by gRPC's retry throttling, in addition to the budget. Several layers
     /// may share it.
     pub fn throttling(mut self, tokens: impl Into<Arc<Tokens>>) -> Self {
-        self.tokens = Some(tokens.into());
+        self.0.tokens = Some(tokens.into());
         self
     }
 
@@ -140,19 +125,19 @@ impl RetryBuilder {
     where
         C: for<'a> Condition<OutgoingView<'a>> + Send + Sync + 'static,
     {
-        self.repeatable = Repeatable::when(condition);
+        self.0.repeatable = Repeatable::when(condition);
         self
     }
 
-    /// After which outcomes a request is repeated; [`Outcome::is_passing`] by default.
-    pub const fn retry_on(mut self, passing: fn(&Outcome<'_>) -> bool) -> Self {
-        self.retry_on = passing;
+    /// After which outcomes a request is repeated; [`AttemptResult::is_passing`] by default.
+    pub const fn retry_on(mut self, passing: fn(&AttemptResult<'_>) -> bool) -> Self {
+        self.0.retry_on = passing;
         self
     }
 
     /// The clock to go by, for tests.
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
-        self.clock = clock.into();
+        self.0.clock = clock.into();
         self
     }
 
@@ -162,30 +147,7 @@ impl RetryBuilder {
     ///
     /// If there is no attempt or more than 10, or a wait makes no sense; the text says which.
     pub fn build(self) -> Result<RetryLayer, ConfigError> {
-        if !(1..=10).contains(&self.attempts) {
-            let text = format!("a request has 1 to 10 attempts; {} were asked for", self.attempts);
-            return Err(ConfigError::new(text));
-        }
-        if self.longest > Duration::from_secs(86_400) {
-            let text = format!(
-                "a Retry-After of at most a day is waited for; {:?} was given",
-                self.longest
-            );
-            return Err(ConfigError::new(text));
-        }
-        let backoff = Backoff::try_new(self.base, self.most)?;
-        Ok(RetryLayer(Arc::new(self.shared(backoff))))
-    }
-
-    fn shared(self, backoff: Backoff) -> Shared {
-        let Self { attempts, longest, budget, tokens, repeatable, retry_on, clock, .. } = self;
-        Shared {
-            budget,
-            tokens,
-            bounds: Bounds { attempts, backoff, longest },
-            repeatable,
-            retry_on,
-            clock,
-        }
+        self.0.bounds.check()?;
+        Ok(RetryLayer(Arc::new(self.0)))
     }
 }

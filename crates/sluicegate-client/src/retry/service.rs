@@ -9,9 +9,9 @@ use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::attempts::{Attempts, Shared};
-use crate::bound;
+use crate::call;
+use crate::call::Retried;
 use crate::error::{BoxError, Refused};
-use crate::marker::{self, Retried};
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
 
 /// A service whose requests are sent again after failures that may pass; made by [`RetryLayer`](super::RetryLayer).
@@ -42,7 +42,7 @@ where
 
     fn call(&mut self, mut request: R) -> Self::Future {
         let may_repeat = self.shared.repeatable.holds(&request);
-        let is_nested = marker::mark(&mut request, Retried { may_repeat });
+        let is_nested = call::mark(&mut request, Retried { may_repeat });
         if !is_nested {
             self.shared.budget.deposit();
         }
@@ -51,8 +51,8 @@ where
         // The one that is ready sends the first attempt.
         let next = self.inner.clone();
         let mut service = std::mem::replace(&mut self.inner, next);
-        let call = || marker::inside(|| service.call(request));
-        let (first, left) = bound::during(None, call);
+        let call = || call::inside(|| service.call(request));
+        let (first, left) = call::during(None, call);
         attempts.bound(left);
         ResponseFuture { state: State::First { first }, service, copy, attempts, kept: None }
     }
@@ -101,10 +101,10 @@ where
                     continue;
                 }
                 StateProj::First { first } => {
-                    bound::during(left, || marker::inside(|| first.poll(cx)))
+                    call::during(left, || call::inside(|| first.poll(cx)))
                 }
                 StateProj::Again { again } => {
-                    bound::during(left, || marker::inside(|| again.poll(cx)))
+                    call::during(left, || call::inside(|| again.poll(cx)))
                 }
             };
             this.attempts.bound(left);

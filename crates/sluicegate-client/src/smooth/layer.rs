@@ -1,6 +1,5 @@
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use sluicegate::clock::Clock;
 use sluicegate::key::Key;
@@ -11,7 +10,7 @@ use super::service::{Shared, Smooth};
 use crate::error::ConfigError;
 use crate::outgoing::{AnyKey, OutgoingView};
 use crate::pace::Patience;
-use crate::table::{MOST_ROWS, Table};
+use crate::table::MOST_ROWS;
 
 /// A layer in which requests wait until a [smooth method](super) lets them go.
 ///
@@ -51,7 +50,7 @@ pub struct SmoothLayer<R>(Arc<Shared<R>>);
 impl<R: Reserve + Clone> SmoothLayer<R> {
     /// All requests wait for `method` until they may go.
     pub fn new(method: R) -> Self {
-        Self(Arc::new(Self::builder(method).shared()))
+        Self(Arc::new(Shared::new(Self::builder(method))))
     }
 
     /// A layer with settings of your own.
@@ -92,13 +91,13 @@ impl<S, R> Layer<S> for SmoothLayer<R> {
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct SmoothBuilder<R> {
-    method: R,
-    key: Option<AnyKey>,
-    patience: Patience,
-    most_waiting: usize,
-    keys: usize,
-    cost: fn(&OutgoingView<'_>) -> u32,
-    clock: Clock,
+    pub(super) method: R,
+    pub(super) key: Option<AnyKey>,
+    pub(super) patience: Patience,
+    pub(super) most_waiting: usize,
+    pub(super) keys: usize,
+    pub(super) cost: fn(&OutgoingView<'_>) -> u32,
+    pub(super) clock: Clock,
 }
 
 impl<R: Reserve + Clone> SmoothBuilder<R> {
@@ -153,12 +152,6 @@ impl<R: Reserve + Clone> SmoothBuilder<R> {
             let text = format!("1 to 10,000,000 keys are remembered; {} were asked for", self.keys);
             return Err(ConfigError::new(text));
         }
-        Ok(SmoothLayer(Arc::new(self.shared())))
-    }
-
-    fn shared(self) -> Shared<R> {
-        let Self { method, key, patience, most_waiting, keys, cost, clock } = self;
-        let (table, waiting) = (Table::new(keys), AtomicUsize::new(0));
-        Shared { table, method, key, patience, most_waiting, waiting, cost, clock }
+        Ok(SmoothLayer(Arc::new(Shared::new(self))))
     }
 }

@@ -7,9 +7,9 @@ use sluicegate::clock::Clock;
 use tokio::sync::Semaphore;
 
 use super::gate::Reserve;
+use crate::call::within;
 use crate::error::Refused;
 use crate::table::{Row, Worth};
-use crate::within::within;
 
 /// How far ahead a time is reserved. Further ahead, the times of callers that leave would stay empty; with nothing, timers
 /// that are late would slow the rate down.
@@ -58,14 +58,14 @@ impl<R> Row for LineRow<R> {
 }
 
 /// What a request is told.
-pub(super) enum Told<R: Reserve + Clone> {
+pub(super) enum Answer<R: Reserve + Clone> {
     Go,
     /// It may go after this time.
     Wait(Duration, Reservation<R>),
     /// It may ask again after this time.
     AskAgain(Duration),
     /// It would have to wait for this time, if that is known.
-    Refused(Option<Duration>),
+    Refuse(Option<Duration>),
 }
 
 impl<R: Reserve + Clone> Line<R> {
@@ -85,7 +85,7 @@ impl<R: Reserve + Clone> Line<R> {
         clock: &Clock,
         permits: u32,
         left: Option<Duration>,
-    ) -> Told<R> {
+    ) -> Answer<R> {
         let mut state = self.lock();
         let before = state.method.clone();
         let now = Duration::from_micros(clock.now());
@@ -93,19 +93,19 @@ impl<R: Reserve + Clone> Line<R> {
         match state.method.reserve(now, permits, Some(ahead)) {
             Ok(Duration::ZERO) => {
                 state.reserved += 1;
-                Told::Go
+                Answer::Go
             }
             Ok(wait) => {
                 state.reserved += 1;
                 let number = state.reserved;
-                Told::Wait(wait, Reservation { line: self.clone(), before: Some(before), number })
+                Answer::Wait(wait, Reservation { line: self.clone(), before: Some(before), number })
             }
-            Err(Duration::MAX) => Told::Refused(None),
-            Err(wait) if left.is_some_and(|left| wait > left) => Told::Refused(Some(wait)),
+            Err(Duration::MAX) => Answer::Refuse(None),
+            Err(wait) if left.is_some_and(|left| wait > left) => Answer::Refuse(Some(wait)),
             // What cannot be reserved although it is near enough has a bound of the method's own.
             Err(wait) => {
                 let early = if wait > ahead { ahead } else { Duration::ZERO };
-                Told::AskAgain((wait - early).max(SHORTEST))
+                Answer::AskAgain((wait - early).max(SHORTEST))
             }
         }
     }
@@ -171,18 +171,18 @@ where
     };
     // The semaphore is never closed.
     let Some(Ok(front)) = front else { return Err(too_long(None)) };
-    let told = loop {
+    let answer = loop {
         match line.ask(&clock, permits, left()) {
-            Told::AskAgain(wait) => Sleep::new(&clock, wait, tokio::time::sleep).await,
-            told => break told,
+            Answer::AskAgain(wait) => Sleep::new(&clock, wait, tokio::time::sleep).await,
+            answer => break answer,
         }
     };
     // Those behind may reserve a time after this one.
     drop((front, place));
-    match told {
-        Told::Wait(wait, reservation) => wait_for(clock, wait, reservation).await,
-        Told::Refused(wait) => return Err(too_long(wait)),
-        Told::Go | Told::AskAgain(_) => {}
+    match answer {
+        Answer::Wait(wait, reservation) => wait_for(clock, wait, reservation).await,
+        Answer::Refuse(wait) => return Err(too_long(wait)),
+        Answer::Go | Answer::AskAgain(_) => {}
     }
     Ok(())
 }

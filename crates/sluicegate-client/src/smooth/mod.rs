@@ -25,7 +25,6 @@
 //! # }
 //! ```
 
-mod future;
 mod gate;
 mod layer;
 mod line;
@@ -34,7 +33,6 @@ mod service;
 mod spread;
 mod stored;
 
-pub use self::future::ResponseFuture;
 pub use self::gate::{Gate, Reserve};
 pub use self::layer::{SmoothBuilder, SmoothLayer};
 pub use self::refilled::Refilled;

@@ -4,19 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sluicegate::clock::Clock;
 use sluicegate::key::KeyBuf;
 use tower_service::Service;
 
-use super::future::{ResponseFuture, Sending, Turn};
 use super::gate::Reserve;
-use super::line::{Line, LineRow, Told, too_long, wait_for, wait_in_line};
-use crate::bound::{Stated, during, earlier, end, left};
-use crate::departure;
+use super::layer::SmoothBuilder;
+use super::line::{Answer, Line, LineRow, too_long, wait_for, wait_in_line};
+use crate::call::{Stated, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
-use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
-use crate::pace::Patience;
+use crate::outgoing::{OutgoingRequest, OutgoingView};
 use crate::table::Table;
+use crate::waiting::{ResponseFuture, Turn, Waiting};
 
 /// A service whose requests wait until a smooth method lets them go; made by [`SmoothLayer`](super::SmoothLayer).
 pub struct Smooth<S, R> {
@@ -26,15 +24,9 @@ pub struct Smooth<S, R> {
 
 /// What all services of a layer share.
 pub(super) struct Shared<R> {
-    pub(super) table: Table<LineRow<R>>,
-    /// What each key begins with.
-    pub(super) method: R,
-    pub(super) key: Option<AnyKey>,
-    pub(super) patience: Patience,
-    pub(super) most_waiting: usize,
-    pub(super) waiting: AtomicUsize,
-    pub(super) cost: fn(&OutgoingView<'_>) -> u32,
-    pub(super) clock: Clock,
+    settings: SmoothBuilder<R>,
+    table: Table<LineRow<R>>,
+    waiting: AtomicUsize,
 }
 
 impl<S, R> Smooth<S, R> {
@@ -63,108 +55,109 @@ where
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = ResponseFuture<S, Req>;
+    type Future = ResponseFuture<S, Req, ()>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let bound = self.shared.bound();
-        match self.shared.turn(&request) {
-            None => ResponseFuture::calling(during(bound, || self.inner.call(request)).0),
-            Some(turn) => {
-                departure::hold();
-                let stated = Stated::by(&self.shared.clock, &request);
-                let ends = bound.map(|bound| end(&self.shared.clock, bound));
-                let sending = Sending {
-                    // The place in the inner service that is ready stays for the next request.
+        let clock = &self.shared.settings.clock;
+        // A layer that lets no request wait does not shorten the waits of others.
+        let own = self.shared.settings.patience.left(Duration::ZERO);
+        let bound = own.filter(|patience| !patience.is_zero());
+        match self.shared.turn(&request, own) {
+            Err(refused) => ResponseFuture::failed(refused),
+            Ok(None) => {
+                let (response, _) = during(bound, || self.inner.call(request));
+                ResponseFuture::calling(response, (), |(), _| {})
+            }
+            Ok(Some(turn)) => {
+                hold();
+                let waiting = Waiting {
+                    // The layers around this one know the bound as well.
+                    turn: during(bound, || turn).0,
                     service: self.inner.clone(),
+                    stated: Stated::by(clock, &request),
                     request,
-                    stated,
-                    ends,
+                    ends: bound.map(|bound| end(clock, bound)),
                 };
-                ResponseFuture::waiting(during(bound, || turn).0, sending)
+                ResponseFuture::waiting(waiting, |(), _| {})
             }
         }
     }
 }
 
-impl<R: Reserve + Clone + Send + Sync + 'static> Shared<R> {
-    /// How long the layer lets a request wait. A layer that lets none wait does not shorten the waits of others.
-    fn bound(&self) -> Option<Duration> {
-        self.patience.left(Duration::ZERO).filter(|patience| !patience.is_zero())
+impl<R> Shared<R> {
+    pub(super) fn new(settings: SmoothBuilder<R>) -> Self {
+        Self { table: Table::new(settings.keys), waiting: AtomicUsize::new(0), settings }
     }
+}
 
-    /// The wait of a request, or its refusal; `None` if it may go.
-    fn turn(self: &Arc<Self>, request: &impl OutgoingRequest) -> Option<Turn> {
+impl<R: Reserve + Clone + Send + Sync + 'static> Shared<R> {
+    /// The wait of a request; `None` if it may go.
+    fn turn(
+        self: &Arc<Self>,
+        request: &impl OutgoingRequest,
+        own: Option<Duration>,
+    ) -> Result<Option<Turn<()>>, Refused> {
         let view = OutgoingView::new(request);
-        let line = match self.line(&view) {
-            Ok(line) => line,
-            Err(refused) => return Some(refuse(refused)),
-        };
-        let (clock, permits) = (self.clock.clone(), (self.cost)(&view));
-        let own = self.patience.left(Duration::ZERO);
+        let line = self.line(&view)?;
+        let (clock, permits) = (self.settings.clock.clone(), (self.settings.cost)(&view));
         let patience = earlier(earlier(own, left()), request.timeout());
-        let told = match line.is_empty() {
+        let answer = match line.is_empty() {
             true => line.ask(&clock, permits, patience),
-            false => Told::AskAgain(Duration::ZERO),
+            false => Answer::AskAgain(Duration::ZERO),
         };
-        let waits: Turn = match told {
-            Told::Go => return None,
-            Told::Refused(wait) => return Some(refuse(too_long(wait))),
-            Told::AskAgain(_) if patience == Some(Duration::ZERO) => {
-                return Some(refuse(too_long(None)));
+        match answer {
+            Answer::Go => return Ok(None),
+            Answer::Refuse(wait) => return Err(too_long(wait)),
+            Answer::AskAgain(_) if patience == Some(Duration::ZERO) => return Err(too_long(None)),
+            Answer::Wait(..) | Answer::AskAgain(_) => {}
+        }
+        let Some(place) = WaitingPlace::enter(self) else {
+            return Err(Refused::new("too many requests wait for their turn", None));
+        };
+        Ok(Some(Box::pin(async move {
+            let _place = place;
+            match answer {
+                Answer::Wait(wait, reservation) => wait_for(clock, wait, reservation).await,
+                _ => wait_in_line(line, clock, permits, patience).await?,
             }
-            Told::Wait(wait, reservation) => Box::pin(async move {
-                wait_for(clock, wait, reservation).await;
-                Ok(())
-            }),
-            Told::AskAgain(_) => Box::pin(wait_in_line(line, clock, permits, patience)),
-        };
-        let Some(waiting) = Waiting::enter(self) else {
-            return Some(refuse(Refused::new("too many requests wait for their turn", None)));
-        };
-        Some(Box::pin(async move {
-            let result = waits.await;
-            drop(waiting);
-            result
-        }))
+            Ok(())
+        })))
     }
 
     fn line(&self, view: &OutgoingView<'_>) -> Result<Arc<Line<R>>, Refused> {
-        let key = match &self.key {
+        let key = match &self.settings.key {
             None => KeyBuf::new(),
             Some(key) => KeyBuf::from_view(key, view).map_err(|missing| {
                 Refused::new(format!("it has no key to smooth it by: {missing}"), None)
             })?,
         };
-        let now = self.clock.now();
+        let now = self.settings.clock.now();
         let line = self.table.with(self.table.key(&key), now, |row| {
             row.used = now;
-            let new = || Arc::new(Line::new(self.method.clone()));
+            let new = || Arc::new(Line::new(self.settings.method.clone()));
             row.line.get_or_insert_with(new).clone()
         });
         line.ok_or_else(|| Refused::new("requests of too many keys wait for their turn", None))
     }
 }
 
-fn refuse(refused: Refused) -> Turn {
-    Box::pin(std::future::ready(Err(refused)))
-}
-
 /// Counts as a waiting request until it is dropped.
-struct Waiting<R>(Arc<Shared<R>>);
+struct WaitingPlace<R>(Arc<Shared<R>>);
 
-impl<R> Waiting<R> {
+impl<R> WaitingPlace<R> {
     fn enter(shared: &Arc<Shared<R>>) -> Option<Self> {
-        let more = |waiting| (waiting < shared.most_waiting).then_some(waiting + 1);
+        let most = shared.settings.most_waiting;
+        let more = |waiting| (waiting < most).then_some(waiting + 1);
         let entered = shared.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         entered.ok().map(|_| Self(shared.clone()))
     }
 }
 
-impl<R> Drop for Waiting<R> {
+impl<R> Drop for WaitingPlace<R> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

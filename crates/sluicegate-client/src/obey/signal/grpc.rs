@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName};
 
 use super::Signal;
-use super::fields::Line;
+use super::line::Line;
 
 static STATUS: HeaderName = HeaderName::from_static("grpc-status");
 static PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
@@ -40,7 +40,7 @@ mod details {
     use http::{HeaderMap, HeaderName};
     use prost::Message;
 
-    use crate::obey::signal::fields::Line;
+    use crate::obey::signal::line::Line;
 
     static DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
     const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use smallvec::SmallVec;
 
-use super::fields::Line;
+use super::line::Line;
 use super::{Quota, time};
 
 /// Three fields that belong together. The reset is seconds from now, seconds after the epoch (GitHub, X), a duration such

@@ -3,14 +3,10 @@
 //! Fields are read as they were specified, or as the large APIs send them. A field that is malformed is ignored, and so
 //! are all fields of a response that a cache has kept (`Age` above 0): they speak of a moment that is over.
 
-mod fields;
 mod grpc;
-mod item;
 mod legacy;
-mod plain;
+mod line;
 mod rate_limit;
-mod retry_after;
-mod structured;
 mod time;
 
 use std::time::Duration;
@@ -18,8 +14,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
-use self::fields::Fields;
-pub use self::item::MAX_QUOTAS;
+pub use self::rate_limit::MAX_QUOTAS;
 
 /// What a response tells about the limits of its server.
 ///
@@ -74,22 +69,18 @@ impl Signal {
     /// The time is used for fields that name a point in time, where the response itself has no `Date`.
     pub fn read(status: StatusCode, headers: &HeaderMap, since_epoch: Duration) -> Self {
         let mut signal = Self::default();
-        let fields = Fields::of(headers);
-        let date = || fields::date(fields.date).unwrap_or(since_epoch);
+        let date = || line::date(headers).unwrap_or(since_epoch);
         if status.is_client_error() || status.is_server_error() {
-            signal.retry_after = retry_after::read(headers, &fields, date);
+            signal.retry_after = time::retry_after(headers, date);
         }
-        if let Some(age) = fields.age.and_then(fields::age) {
+        if let Some(age) = line::age(headers) {
             // The cache has answered, and would again before that. What it says of limits was said to another client.
             signal.retry_after = signal.retry_after.map(|wait| wait.saturating_sub(age));
             return signal;
         }
         signal.refused = status == StatusCode::TOO_MANY_REQUESTS || signal.retry_after.is_some();
-        if fields.has_grpc {
-            grpc::read(headers, &mut signal);
-        }
-        let is_draft = rate_limit::read(headers, &fields, &mut signal.quotas);
-        if fields.has_legacy && !is_draft {
+        grpc::read(headers, &mut signal);
+        if !rate_limit::read(headers, &mut signal.quotas) {
             legacy::read(headers, date, &mut signal.quotas);
         }
         // GitHub refuses so what is beyond a quota.

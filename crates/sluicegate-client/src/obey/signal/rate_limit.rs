@@ -1,29 +1,39 @@
+use std::hash::BuildHasher;
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use http::{HeaderMap, HeaderName};
+use sfv::{BareItem, List, ListEntry, Parser};
 use smallvec::SmallVec;
 
-use super::fields::{Fields, Line};
-use super::item::Items;
-use super::{Quota, plain, structured};
+use super::Quota;
 
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// Most quotas that are read from one response. Servers announce one or two, three at most.
+pub const MAX_QUOTAS: usize = 8;
+
+/// An item of a field of either name.
+struct Item {
+    /// A hash of the policy's name and the partition key.
+    id: u64,
+    remaining: Option<u64>,
+    reset: Option<u64>,
+    limit: Option<u64>,
+    window: Option<u64>,
+    counts_requests: bool,
+    counts_places: bool,
+}
+
 /// Reads `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11). False if there is no `RateLimit`
 /// field that can be read.
-pub(super) fn read(
-    headers: &HeaderMap,
-    fields: &Fields<'_>,
-    quotas: &mut SmallVec<[Quota; 2]>,
-) -> bool {
-    let mut standings = Items::new();
-    read_field(headers, &RATE_LIMIT, fields.draft, &mut standings);
+pub(super) fn read(headers: &HeaderMap, quotas: &mut SmallVec<[Quota; 2]>) -> bool {
+    let standings = items(headers, &RATE_LIMIT);
     if standings.is_empty() {
         return false;
     }
-    let mut policies = Items::new();
-    read_field(headers, &RATE_LIMIT_POLICY, fields.policy, &mut policies);
+    let policies = items(headers, &RATE_LIMIT_POLICY);
     for item in &standings {
         // An item without `r` says nothing.
         let Some(remaining) = item.remaining else { continue };
@@ -45,91 +55,44 @@ pub(super) fn read(
     true
 }
 
-/// Reads the items of a field over all its lines. None if one line is malformed, which makes the field malformed.
-fn read_field(headers: &HeaderMap, name: &HeaderName, line: Line<'_>, items: &mut Items) {
-    let is_read = match line {
-        Line::Missing => true,
-        Line::Once(value) => read_line(value.as_bytes(), items),
-        Line::Again => headers.get_all(name).iter().all(|line| read_line(line.as_bytes(), items)),
-    };
-    if !is_read {
-        items.clear();
-    }
+/// The items of a field over all its lines, at most [`MAX_QUOTAS`]. None if one line is malformed, which makes the field
+/// malformed.
+fn items(headers: &HeaderMap, name: &HeaderName) -> Vec<Item> {
+    let mut items = Vec::new();
+    let lines = headers.get_all(name).iter();
+    let is_read =
+        lines.map(|line| read_line(line.as_bytes(), &mut items)).all(|read| read.is_some());
+    if is_read { items } else { Vec::new() }
 }
 
-/// Reads the items of a line. False if it is malformed.
-fn read_line(line: &[u8], items: &mut Items) -> bool {
-    let before = items.len();
-    plain::read(line, items).is_some() || {
-        items.truncate(before);
-        structured::read(line, items)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const PIECES: [&str; 30] = [
-        "\"a\"",
-        "\"b c\"",
-        "\"a\\\"\"",
-        "\"",
-        "a",
-        ";r=",
-        ";t=",
-        ";q=",
-        ";w=",
-        "; r=",
-        ";qu=",
-        ";pk=",
-        ";x=",
-        ";x",
-        "r",
-        "=",
-        "0",
-        "7",
-        "999999999999999",
-        "1234567890123456",
-        "-1",
-        "0.5",
-        ",",
-        ", ",
-        " ",
-        "\t",
-        "\"requests\"",
-        "\"concurrent-requests\"",
-        ":YQ==:",
-        "(",
-    ];
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
-
-        #[test]
-        fn a_plain_line_means_what_it_means_as_a_structured_field(
-            pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..12),
-            begins in any::<bool>(),
-        ) {
-            let line = (if begins { "\"a\";r=1" } else { "" }).to_owned() + &pieces.concat();
-            let (mut quick, mut whole) = (Items::new(), Items::new());
-            let is_well_formed = structured::read(line.as_bytes(), &mut whole);
-            if plain::read(line.as_bytes(), &mut quick).is_some() {
-                prop_assert!(is_well_formed, "{line}");
-                prop_assert_eq!(quick, whole, "{}", line);
-            }
+/// Reads a line as a list of Structured Fields (RFC 9651). `None` if it is malformed. Unknown parameters are ignored.
+fn read_line(line: &[u8], items: &mut Vec<Item>) -> Option<()> {
+    for entry in Parser::new(line).parse::<List>().ok()? {
+        let ListEntry::Item(sfv::Item { bare_item, params }) = entry else { return None };
+        let number = |key: &str| match params.get(key) {
+            Some(value) => u64::try_from(i64::from(value.as_integer()?)).ok().map(Some),
+            None => Some(None),
+        };
+        let unit = match params.get("qu") {
+            Some(unit) => unit.as_string()?.as_str(),
+            None => "requests",
+        };
+        let partition = match params.get("pk") {
+            Some(key) => Some(BareItem::as_byte_sequence(key)?),
+            None => None,
+        };
+        let item = Item {
+            id: FixedState::default().hash_one((bare_item.as_string()?.as_str(), partition)),
+            remaining: number("r")?,
+            reset: number("t")?,
+            limit: number("q")?,
+            window: number("w")?.filter(|window| *window > 0),
+            counts_requests: unit == "requests",
+            counts_places: unit == "concurrent-requests",
+        };
+        if items.len() < MAX_QUOTAS {
+            items.push(item);
         }
     }
-
-    #[test]
-    fn what_servers_send_is_plain() {
-        for line in [
-            r#""100/minute";r=99;t=1"#,
-            r#""burst";q=100;w=60, "daily"; q=1000;w=86400;qu="content-bytes""#,
-        ] {
-            assert!(plain::read(line.as_bytes(), &mut Items::new()).is_some(), "{line}");
-        }
-    }
+    Some(())
 }

@@ -1,5 +1,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
 /// Times longer than this are read as this: a century. Callers cap them by their settings, far below.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -115,6 +117,42 @@ pub(super) fn until_reset(text: &str, date: impl FnOnce() -> Duration) -> Option
         },
     };
     Some(time.min(LONGEST))
+}
+
+static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// `Retry-After` in both forms (RFC 9110, 10.2.3), as a time from now on.
+///
+/// A date counts from the `Date` of the same response, so that a clock that goes wrong on either side does not matter.
+/// A proxy may add a line to the one of the server, or join both to one: the latest instant of those that can be read
+/// holds for both of them.
+///
+/// `retry-after-ms` is the same time in milliseconds, which services with OpenAI's API send beside it. It comes first, as in
+/// OpenAI's clients.
+pub(super) fn retry_after(headers: &HeaderMap, date: impl Fn() -> Duration) -> Option<Duration> {
+    let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let in_millis = |line: &[u8]| Some(Duration::from_millis(digits(line.trim_ascii())?));
+    lines(&RETRY_AFTER_MS).filter_map(in_millis).max().or_else(|| {
+        let in_seconds = |line| in_seconds(std::str::from_utf8(line).ok()?.trim(), &date);
+        lines(&header::RETRY_AFTER).filter_map(in_seconds).max()
+    })
+}
+
+fn in_seconds(text: &str, date: impl Fn() -> Duration) -> Option<Duration> {
+    let one = |text: &str| match digits(text.as_bytes()) {
+        Some(seconds) => Some(Duration::from_secs(seconds)),
+        None => Some(http_date(text)?.saturating_sub(date())),
+    };
+    one(text).or_else(|| {
+        // Lines that were joined. A date has a comma itself.
+        let mut parts = text.split(',').map(str::trim).peekable();
+        let mut latest = None;
+        while let Some(part) = parts.next() {
+            let time = one(part).or_else(|| one(&format!("{part}, {}", parts.peek()?)));
+            latest = latest.max(time);
+        }
+        latest
+    })
 }
 
 #[cfg(test)]

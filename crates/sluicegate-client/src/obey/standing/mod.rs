@@ -10,35 +10,12 @@ use std::time::Duration;
 
 use self::pace::Pace;
 use self::quotas::{Allowance, Quotas};
-pub use self::rules::Rules;
+pub(super) use self::rules::Rules;
 use super::signal::Signal;
 
 /// What a client knows about the limits of one server. Times are microseconds on any clock that does not go back.
-///
-/// ```
-/// use std::time::Duration;
-/// use http::{HeaderMap, StatusCode};
-/// use sluicegate_client::obey::{Rules, Signal, Standing, Turn};
-///
-/// let (rules, mut standing) = (Rules::default(), Standing::default());
-/// let second = 1_000_000;
-/// assert_eq!(standing.ask(0, &rules), Turn::Go);
-/// // Nothing is known of the server yet, so the others wait for a moment.
-/// assert!(matches!(standing.ask(0, &rules), Turn::Wait(_)));
-///
-/// let mut headers = HeaderMap::new();
-/// headers.insert("retry-after", "30".parse()?);
-/// let refusal = Signal::read(StatusCode::TOO_MANY_REQUESTS, &headers, Duration::ZERO);
-/// standing.observe(second, &refusal, Turn::Go, &rules, 0);
-///
-/// assert_eq!(standing.ask(second, &rules), Turn::Wait(Duration::from_secs(30)));
-/// // Then one request shows whether the server serves again.
-/// assert_eq!(standing.ask(31 * second, &rules), Turn::Probe);
-/// assert!(matches!(standing.ask(31 * second, &rules), Turn::Wait(_)));
-/// # Ok::<(), http::header::InvalidHeaderValue>(())
-/// ```
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub(super) struct Standing {
     /// Nothing is sent before: the server asked for that.
     not_before: u64,
     resume: Resume,
@@ -55,7 +32,7 @@ pub struct Standing {
 
 /// What a request may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub(super) enum Turn {
     /// It may be sent.
     Go,
     /// It may be sent, and the others wait for its response.
@@ -94,10 +71,11 @@ const SLOWEST: u32 = 16 * 63;
 impl Standing {
     /// Whether a request may be sent `now`. After `Go` or `Probe`, tell how it ended, by [`observe`](Self::observe) or
     /// [`give_up`](Self::give_up).
-    pub fn ask(&mut self, now: u64, rules: &Rules) -> Turn {
+    pub(super) fn ask(&mut self, now: u64, rules: &Rules) -> Turn {
         if now < self.not_before {
             return wait(self.not_before - now);
         }
+        // A window that was nearly used up is over. Other clients have waited for that as well, so one request looks first.
         if self.quotas.expire(now) && self.resume == Resume::Freely {
             self.resume = Resume::Probe;
         }
@@ -112,6 +90,7 @@ impl Standing {
                 self.resume = Resume::Meeting(now);
                 Turn::Go
             }
+            // The first response takes too long: nothing is learned from waiting any longer.
             Resume::Meeting(_) => {
                 self.resume = Resume::Freely;
                 Turn::Go
@@ -147,7 +126,14 @@ impl Standing {
     }
 
     /// Notes the response of a request that was allowed by `turn`. `random` is any number, for jitter.
-    pub fn observe(&mut self, now: u64, signal: &Signal, turn: Turn, rules: &Rules, random: u32) {
+    pub(super) fn observe(
+        &mut self,
+        now: u64,
+        signal: &Signal,
+        turn: Turn,
+        rules: &Rules,
+        random: u32,
+    ) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.quotas.update(now, signal, self.in_flight, rules, random);
         match signal.refused {
@@ -157,7 +143,7 @@ impl Standing {
     }
 
     /// Notes what a server says in the response to a request that was sent to another one, which redirected it.
-    pub fn hear(&mut self, now: u64, signal: &Signal, rules: &Rules, random: u32) {
+    pub(super) fn hear(&mut self, now: u64, signal: &Signal, rules: &Rules, random: u32) {
         self.quotas.update(now, signal, self.in_flight, rules, random);
         if signal.refused {
             self.refused(now, signal, rules, random);
@@ -165,7 +151,7 @@ impl Standing {
     }
 
     /// Notes the end of a request that was allowed by `turn` and has no response.
-    pub fn give_up(&mut self, turn: Turn) {
+    pub(super) fn give_up(&mut self, turn: Turn) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match self.resume {
             Resume::Probing(_) if turn == Turn::Probe => self.resume = Resume::Probe,
@@ -175,7 +161,7 @@ impl Standing {
     }
 
     /// Whether it can be forgotten without losing anything.
-    pub fn is_idle(&self, now: u64) -> bool {
+    pub(super) fn is_idle(&self, now: u64) -> bool {
         self.in_flight == 0
             && now >= self.not_before
             && matches!(self.resume, Resume::Freely | Resume::Meet)
@@ -183,12 +169,12 @@ impl Standing {
     }
 
     /// Whether no response can make the wait of a request shorter.
-    pub fn is_final(&self, now: u64) -> bool {
+    pub(super) fn is_final(&self, now: u64) -> bool {
         now < self.not_before || self.in_flight == 0
     }
 
     /// Until when it holds requests back, if it does.
-    pub const fn not_before(&self) -> u64 {
+    pub(super) const fn not_before(&self) -> u64 {
         self.not_before
     }
 
@@ -209,6 +195,7 @@ impl Standing {
             true => {}
             false => self.pace.forget(),
         }
+        // The longest of all demands holds: responses to requests that were under way may come in any order.
         self.not_before = self.not_before.max(now.saturating_add(micros));
         self.resume = Resume::Probe;
     }
@@ -218,6 +205,7 @@ impl Standing {
             true => self.pace.forget(),
             false => self.pace.served(now),
         }
+        // Rounded up, so that it comes back to nothing.
         self.slowness -= self.slowness.div_ceil(64);
         self.resume = match (self.resume, turn) {
             (Resume::Meet | Resume::Meeting(_), _) => Resume::Freely,
@@ -230,6 +218,7 @@ impl Standing {
             (Resume::Ramp(most), _) => Resume::Ramp(most + 1),
             (resume, _) => resume,
         };
+        // Halved and not forgotten: a server that serves one request in between is still overloaded.
         if turn == Turn::Probe {
             self.refusals /= 2;
         }

@@ -10,7 +10,7 @@
 /// takes few requests at once: from then on it goes twice as fast.
 ///
 /// The numbers are from simulations of 1 to 64 clients with 1 to 32 callers each that share 100 requests a second of
-/// buckets and windows (`tests/contention.rs`).
+/// buckets and windows (`tests/all/contention.rs`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
     /// Microseconds between requests; 0 if they are sent as they come.
@@ -56,6 +56,7 @@ impl Pace {
     pub(super) fn sent(&mut self, now: u64) -> u64 {
         self.due = self.due.max(now.saturating_sub(BEHIND)).saturating_add(self.gap);
         let times = if self.takes_few || self.owed == 0 { 2 } else { 4 };
+        // A request that is behind its time goes sooner than the gap, but not together with the one before.
         self.due.max(now.saturating_add(self.gap / times))
     }
 
@@ -92,6 +93,7 @@ impl Pace {
             _ if self.served == 0 => {}
             0 => {
                 let since = self.since.unwrap_or(now);
+                // The wait belongs to the time in which so many were served: the server has admitted nothing in it.
                 let passed = now.saturating_sub(since) + wait.min(SECOND);
                 self.gap = (passed / self.served).clamp(SHORTEST, SECOND);
                 self.due = now;

@@ -116,6 +116,7 @@ impl Kept {
         let goes_on = self.until > now && quota.remaining <= self.told;
         self.told = quota.remaining;
         self.heard = now;
+        // The server may not have counted those when it wrote the response. To count one twice is the smaller mistake.
         let under_way = u64::from(in_flight).saturating_mul(self.cost);
         self.remaining = quota.remaining.saturating_sub(under_way);
         self.capacity = self.capacity.max(quota.remaining).max(1);
@@ -128,6 +129,7 @@ impl Kept {
         let ends = now.saturating_add(reset.max(1));
         // A reset is told in whole seconds, so of one window the first response says best when it ends.
         self.ends = if goes_on { self.ends.min(ends) } else { ends };
+        // Only clients that have nothing left all wait for this moment.
         let jitter = if quota.remaining == 0 { Rules::jitter(reset, random) } else { 0 };
         self.until = self.ends.saturating_add(jitter);
     }
@@ -157,6 +159,7 @@ impl Kept {
     }
 
     fn allowance(&self, now: u64, in_flight: u32) -> Allowance {
+        // By what the server has said, and not by what is left after requests under way: those may cost less.
         if self.told < self.cost {
             return Allowance::Until(self.until);
         }

@@ -4,7 +4,7 @@ use crate::error::ConfigError;
 
 /// How much of what a server asks for is believed, and how long to wait where it does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub(in crate::obey) struct Rules {
     /// The longest wait that a server may demand.
     longest: u64,
     /// How long the others wait for the response of a probe.
@@ -41,7 +41,10 @@ impl Rules {
     /// # Errors
     ///
     /// If one of them is zero, or the longest wait is above a day.
-    pub fn try_new(longest: Duration, probe: Duration) -> Result<Self, ConfigError> {
+    pub(in crate::obey) fn try_new(
+        longest: Duration,
+        probe: Duration,
+    ) -> Result<Self, ConfigError> {
         let day = Duration::from_secs(86_400);
         if longest.is_zero() || longest > day {
             return Err(ConfigError::new(format!(

@@ -1,0 +1,219 @@
+//! Many clients of a server that says nothing before it refuses: how long they take together, and how often they are
+//! refused. In simulated time, beside a loop that is written by hand.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use http::{Request, Response};
+use sluicegate::adapter::Sleep;
+use sluicegate::clock::Clock;
+use sluicegate::{Limit, Limiter, ManualClock, Memory};
+use sluicegate_client::{AdaptiveThrottleLayer, ObeyLayer, Outgoing, RetryLayer};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+#[derive(Clone)]
+struct Fleet {
+    limit: Limit,
+    /// Whether a refusal says when to come back, in whole seconds.
+    says_when: bool,
+    clients: u64,
+    /// Calls that each client makes at a time.
+    callers: u64,
+    calls: u64,
+}
+
+/// What sends the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Outgoing,
+    /// Sends again after `Retry-After`, else after a random time of up to 100 ms, then 200 ms and so on.
+    ByHand,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Report {
+    seconds: f64,
+    refused: f64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s, {:.1} % refused", self.seconds, 100.0 * self.refused)
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    served: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Fleet {
+    fn run(&self, kind: Kind) -> Report {
+        // The same each time.
+        fastrand::seed(7);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let report = runtime.block_on(self.clone().simulate(kind));
+        let Self { limit, says_when, clients, callers, calls } = self;
+        let says = if *says_when { "Retry-After" } else { "nothing" };
+        println!(
+            "{calls} calls of {clients} clients, {callers} at a time, {limit}, {says}, {kind:?}: {report}"
+        );
+        report
+    }
+
+    async fn simulate(self, kind: Kind) -> Report {
+        let clock = ManualClock::at(Duration::ZERO);
+        let counts = Arc::new(Counts::default());
+        let memory = Memory::builder().capacity(10).clock(&clock).build();
+        let limiter = Arc::new(Limiter::new(self.limit).store(memory));
+        for client in 0..self.clients {
+            let (clock, counts, limiter) = (clock.clone(), counts.clone(), limiter.clone());
+            let (time, noted) = (clock.clone(), counts.clone());
+            let network = service_fn(move |_: Request<()>| {
+                let (clock, counts, limiter) = (time.clone(), noted.clone(), limiter.clone());
+                async move {
+                    sleep(&clock, 1_000).await;
+                    let decision = limiter.take("all").now().unwrap();
+                    let mut response = Response::builder();
+                    let count =
+                        if decision.is_admitted() { &counts.served } else { &counts.refused };
+                    count.fetch_add(1, Relaxed);
+                    if !decision.is_admitted() {
+                        response = response.status(429);
+                        if self.says_when {
+                            let wait = decision.retry_after().unwrap();
+                            response = response.header("retry-after", wait.as_secs() + 1);
+                        }
+                    }
+                    sleep(&clock, 1_000).await;
+                    Ok::<_, Infallible>(response.body(()).unwrap())
+                }
+            });
+            let layers = Outgoing::new()
+                .retry(RetryLayer::builder().clock(&clock).build().unwrap())
+                .throttle(AdaptiveThrottleLayer::builder().clock(&clock).build().unwrap())
+                .obey(ObeyLayer::builder().clock(&clock).build().unwrap());
+            let outgoing = layers.layer(network.clone());
+            let left = Arc::new(AtomicU64::new(self.calls / self.clients));
+            for caller in 0..self.callers {
+                let (clock, left) = (clock.clone(), left.clone());
+                let (mut outgoing, mut network) = (outgoing.clone(), network.clone());
+                tokio::spawn(async move {
+                    sleep(&clock, (client * 7 + caller * 13) % 20 * 1_000).await;
+                    while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+                        for attempt in 0.. {
+                            let request = Request::get("http://server/").body(()).unwrap();
+                            if kind == Kind::Outgoing {
+                                let call = outgoing.ready().await.unwrap().call(request).await;
+                                if call.is_ok_and(|response| response.status() == 200) {
+                                    break;
+                                }
+                                continue;
+                            }
+                            let response = network.call(request).await.unwrap();
+                            if response.status() == 200 {
+                                break;
+                            }
+                            let wait = match response.headers().get("retry-after") {
+                                Some(wait) => {
+                                    1_000_000 * wait.to_str().unwrap().parse::<u64>().unwrap()
+                                }
+                                None => fastrand::u64(..100_000 << attempt.min(6)),
+                            };
+                            sleep(&clock, wait).await;
+                        }
+                    }
+                });
+            }
+        }
+        while counts.served.load(Relaxed) < self.calls / self.clients * self.clients {
+            assert!(clock.now() < 600_000_000, "ten minutes were not enough");
+            clock.advance(Duration::from_millis(1));
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let (served, refused) =
+            (counts.served.load(Relaxed) as f64, counts.refused.load(Relaxed) as f64);
+        Report { seconds: clock.now() as f64 / 1e6, refused: refused / (served + refused) }
+    }
+}
+
+fn sleep(clock: &ManualClock, micros: u64) -> Sleep<tokio::time::Sleep> {
+    Sleep::new(&Clock::from(clock), Duration::from_micros(micros), tokio::time::sleep)
+}
+
+const FLEET: Fleet =
+    Fleet { limit: Limit::per_second(100), says_when: true, clients: 16, callers: 1, calls: 2_000 };
+
+/// Sixteen clients make 2,000 calls of a server that allows 100 a second and 100 at once: 19 seconds, if nobody ever waits
+/// for too long.
+#[test]
+fn sixteen_clients_of_a_server_that_only_refuses_take_as_long_as_a_loop_by_hand() {
+    for says_when in [true, false] {
+        for callers in [1, 8] {
+            let fleet = Fleet { says_when, callers, ..FLEET };
+            let report = fleet.run(Kind::Outgoing);
+            assert!(report.seconds < 21.5, "{report}");
+            assert!(report.refused < 0.1, "{report}");
+        }
+    }
+    let by_hand = FLEET.run(Kind::ByHand);
+    assert!(by_hand.refused > 0.1, "{by_hand}");
+}
+
+#[test]
+fn a_server_that_counts_by_windows_is_kept_busy_too() {
+    let limit = Limit::fixed_window(100, Duration::from_secs(1));
+    for says_when in [true, false] {
+        let report = Fleet { limit, says_when, ..FLEET }.run(Kind::Outgoing);
+        assert!(report.seconds < 25.0, "{report}");
+        assert!(report.refused < 0.11, "{report}");
+    }
+}
+
+#[test]
+fn one_client_of_a_server_that_allows_few_at_once_is_quicker_than_a_loop_by_hand() {
+    let limit = Limit::per_second(100).burst(10);
+    let fleet = Fleet { limit, clients: 1, callers: 8, calls: 500, ..FLEET };
+    let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
+    assert!(outgoing.seconds < by_hand.seconds / 2.0, "{outgoing} {by_hand}");
+    assert!(outgoing.refused < 0.1, "{outgoing}");
+}
+
+/// A loop by hand is refused 44 to 63 % of the time by this server.
+#[test]
+fn a_server_of_few_at_once_that_says_nothing_is_used_as_much_as_by_a_loop_by_hand() {
+    let limit = Limit::per_second(100).burst(10);
+    for (clients, callers) in [(1, 1), (1, 8), (4, 8)] {
+        let fleet = Fleet { limit, says_when: false, clients, callers, calls: 1_000 };
+        let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
+        assert!(outgoing.seconds < 1.2 * by_hand.seconds, "{outgoing} {by_hand}");
+        assert!(outgoing.refused < 0.1, "{outgoing}");
+    }
+}
+
+#[test]
+fn clients_of_a_server_that_takes_one_request_at_a_time_keep_out_of_its_way() {
+    let limit = Limit::per_second(100).burst(1);
+    for says_when in [true, false] {
+        let fleet = Fleet { limit, says_when, clients: 4, callers: 1, calls: 400 };
+        let report = fleet.run(Kind::Outgoing);
+        // A loop by hand takes five minutes where the server says when, and is refused 71 and 58 % of the time.
+        assert!(report.seconds < 60.0, "{report}");
+        assert!(report.refused < 0.15, "{report}");
+    }
+}
+
+#[test]
+fn a_server_that_counts_by_ten_seconds_is_used_as_soon_as_it_serves_again() {
+    let limit = Limit::fixed_window(1_000, Duration::from_secs(10));
+    let fleet = Fleet { limit, clients: 4, callers: 8, calls: 2_000, ..FLEET };
+    let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
+    assert!(outgoing.seconds < 1.06 * by_hand.seconds, "{outgoing} {by_hand}");
+    assert!(outgoing.refused < 0.1, "{outgoing}");
+}
