@@ -24,7 +24,7 @@ use sluicegate::clock::Clock;
 use crate::outgoing::OutgoingRequest;
 
 #[derive(Clone, Copy)]
-enum Noted {
+enum CallState {
     /// The thread is in no call.
     Outside,
     /// What the layers of the call have said so far.
@@ -32,14 +32,14 @@ enum Noted {
 }
 
 thread_local! {
-    static LEFT: Cell<Noted> = const { Cell::new(Noted::Outside) };
+    static LEFT: Cell<CallState> = const { Cell::new(CallState::Outside) };
 }
 
 /// The time that the waits of the present call have left, if one of its layers has said so.
 pub(crate) fn left() -> Option<Duration> {
     match LEFT.get() {
-        Noted::Outside => None,
-        Noted::Call(left) => left,
+        CallState::Outside => None,
+        CallState::Call(left) => left,
     }
 }
 
@@ -48,12 +48,12 @@ pub(crate) fn during<T>(own: Option<Duration>, inner: impl FnOnce() -> T) -> (T,
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
-            LEFT.set(Noted::Outside);
+            LEFT.set(CallState::Outside);
         }
     }
     // The outermost layer forgets what was noted: the next call on this thread is another one.
-    let _leave = matches!(LEFT.get(), Noted::Outside).then(|| Leave);
-    LEFT.set(Noted::Call(earlier(left(), own)));
+    let _leave = matches!(LEFT.get(), CallState::Outside).then(|| Leave);
+    LEFT.set(CallState::Call(earlier(left(), own)));
     let result = inner();
     (result, left())
 }
@@ -65,12 +65,12 @@ pub(crate) fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<
 
 /// When the time is over that a request states, so that what the request waits in this program is taken off it.
 #[derive(Debug)]
-pub(crate) struct Stated {
+pub(crate) struct StatedTimeout {
     clock: Clock,
     end: Option<u64>,
 }
 
-impl Stated {
+impl StatedTimeout {
     /// What `request` states, by `clock`.
     pub(crate) fn by(clock: &Clock, request: &impl OutgoingRequest) -> Self {
         let end = request.timeout().map(|time| end(clock, time));

@@ -106,6 +106,7 @@ fn lock<T>(shard: &Mutex<Shard<T>>) -> MutexGuard<'_, Shard<T>> {
 
 /// Forgets what is worth nothing; if there is nothing of that, one row. False if all have to be kept.
 fn make_room<T: Row>(shard: &mut Shard<T>, now: u64, room: usize) -> bool {
+    // All of them at once: the shard is then not full again with the next request.
     shard.retain(|_, row| row.worth(now) > Worth::Nothing);
     if shard.len() < room {
         return true;

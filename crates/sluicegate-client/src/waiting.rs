@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tower::util::Oneshot;
 use tower_service::Service;
 
-use crate::call::{Stated, during, leave};
+use crate::call::{StatedTimeout, during, leave};
 use crate::error::BoxError;
 use crate::outgoing::OutgoingRequest;
 
@@ -22,7 +22,7 @@ pub(crate) struct Waiting<S, R, G> {
     /// Not the one that was made ready: its place stays for the next request.
     pub(crate) service: S,
     pub(crate) request: R,
-    pub(crate) stated: Stated,
+    pub(crate) stated: StatedTimeout,
     /// When its waits end, if the layer says so.
     pub(crate) ends: Option<u64>,
 }

@@ -93,6 +93,7 @@ impl Shared {
                     return Err(Refused::new("its server sheds requests of its class", Some(wait)));
                 }
             }
+            // Whatever the share: a program of one request a second would not see for minutes that the server is back.
             let is_probe = now.saturating_sub(server.sent) >= PROBE;
             if wants < self.settings.from || random >= rejection || is_probe {
                 server.sent = now;
@@ -101,6 +102,7 @@ impl Shared {
                 }
                 return Ok(now);
             }
+            // What is held back counts as wanted, or the share would fall as soon as it is obeyed.
             history.request(now);
             Err(Refused::new("its server rejects more than it accepts", None))
         });

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 
 use super::shared::{Answer, Permit, Shared, too_long, turn};
-use crate::call::{Stated, during, earlier, end, hold, left};
+use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::BoxError;
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
 use crate::waiting::{ResponseFuture, Waiting};
@@ -45,6 +45,7 @@ where
             Answer::Wait { time, is_final } => {
                 let patience = earlier(left(), request.timeout());
                 let longest = patience.map_or(settings.wait, |time| time.min(settings.wait));
+                // To fail at once is kinder than to fail later: the caller may still ask somebody else.
                 if longest.is_zero() || (is_final && time > longest) {
                     return ResponseFuture::failed(too_long(Some(time)));
                 }
@@ -54,7 +55,7 @@ where
                 let waiting = Waiting {
                     turn: Box::pin(turn),
                     service: self.inner.clone(),
-                    stated: Stated::by(&settings.clock, &request),
+                    stated: StatedTimeout::by(&settings.clock, &request),
                     request,
                     ends: Some(end(&settings.clock, longest)),
                 };

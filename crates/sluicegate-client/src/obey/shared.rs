@@ -236,6 +236,7 @@ pub(super) async fn turn(
     // The semaphore is never closed.
     let _front = front.ok();
     loop {
+        // Before it asks, so that news between the answer and the wait is not missed.
         let mut news = pin!(place.line.news.notified());
         news.as_mut().enable();
         let (time, is_final) = match shared.ask(&server, true) {

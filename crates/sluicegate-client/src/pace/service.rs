@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use super::pacer::Pacer;
 use super::turn::PaceError;
-use crate::call::{Stated, during, earlier, end, hold, left};
+use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
 use crate::waiting::{ResponseFuture, Waiting};
@@ -25,15 +25,15 @@ pub struct Pace<I, S = Memory> {
 
 /// What the charge is settled by when the response is there, or nobody waits for it any longer. A place of a limit of
 /// concurrency is given back then.
-pub enum Held<S: Store> {
+pub enum PaceGuard<S: Store> {
     /// As it was admitted: taking the ticket out would move it once more.
     AtOnce(Acquire<S>),
     InTurn(Ticket<S>),
 }
 
-impl<S: Store> fmt::Debug for Held<S> {
+impl<S: Store> fmt::Debug for PaceGuard<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Held")
+        f.write_str("PaceGuard")
     }
 }
 
@@ -45,7 +45,7 @@ where
 {
     type Response = I::Response;
     type Error = BoxError;
-    type Future = ResponseFuture<I, R, Held<S>>;
+    type Future = ResponseFuture<I, R, PaceGuard<S>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -65,7 +65,9 @@ where
         let mut acquire = self.pacer.ask(&self.pacer.limiter(), key, 1, own);
         if acquire.is_admitted() {
             let (response, _) = during(bound, || self.inner.call(request));
-            return ResponseFuture::calling(response, Held::AtOnce(acquire), |held, _| drop(held));
+            return ResponseFuture::calling(response, PaceGuard::AtOnce(acquire), |held, _| {
+                drop(held)
+            });
         }
         let patience = earlier(earlier(own, left()), request.timeout());
         if patience != own {
@@ -75,13 +77,13 @@ where
         }
         hold();
         let turn = self.pacer.asking(acquire, key, 1, patience);
-        let turn = async { turn.await.map(Held::InTurn).map_err(PaceError::into_error) };
+        let turn = async { turn.await.map(PaceGuard::InTurn).map_err(PaceError::into_error) };
         let clock = self.pacer.clock();
         let waiting = Waiting {
             // The layers around this one know the bound as well.
             turn: during(bound, || Box::pin(turn)).0,
             service: self.inner.clone(),
-            stated: Stated::by(&clock, &request),
+            stated: StatedTimeout::by(&clock, &request),
             request,
             ends: bound.map(|_| end(&clock, patience.unwrap_or_default())),
         };

@@ -81,6 +81,7 @@ impl Attempts {
         };
         let is_passing = (self.shared.retry_on)(&outcome);
         let tokens = self.shared.tokens.as_ref();
+        // Noted for each attempt, also the last one, because the tokens count failures and not retries.
         let has_tokens = tokens.is_none_or(|tokens| tokens.note(is_passing));
         if !is_passing || !has_tokens || self.ended >= self.shared.bounds.attempts {
             return None;
@@ -105,6 +106,7 @@ impl Attempts {
         if !self.shared.budget.withdraw() {
             return None;
         }
+        // No copy for the last attempt: bodies may be large.
         if self.ended + 1 < self.shared.bounds.attempts {
             *copy = next.try_clone();
         }

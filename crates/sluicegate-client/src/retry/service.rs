@@ -109,6 +109,7 @@ where
             };
             this.attempts.bound(left);
             let result = ready!(result).map_err(Into::into);
+            // A refusal of this program hides nothing that a server has said.
             if let Some(earlier) = this.kept.take() {
                 let is_held_back =
                     result.as_ref().is_err_and(|error| Refused::find(&**error).is_some());

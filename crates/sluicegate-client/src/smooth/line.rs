@@ -87,6 +87,7 @@ impl<R: Reserve + Clone> Line<R> {
         left: Option<Duration>,
     ) -> Answer<R> {
         let mut state = self.lock();
+        // To go back to, if the caller leaves before its time.
         let before = state.method.clone();
         let now = Duration::from_micros(clock.now());
         let ahead = left.map_or(AHEAD, |left| left.min(AHEAD));
@@ -127,6 +128,7 @@ impl<R: Reserve + Clone> Drop for Reservation<R> {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
         let mut state = self.line.lock();
+        // Later ones were told a time that counts with this one.
         if state.reserved == self.number {
             *state = State { method: before, reserved: self.number - 1 };
         }

@@ -10,7 +10,7 @@ use tower_service::Service;
 use super::gate::Reserve;
 use super::layer::SmoothBuilder;
 use super::line::{Answer, Line, LineRow, too_long, wait_for, wait_in_line};
-use crate::call::{Stated, during, earlier, end, hold, left};
+use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{OutgoingRequest, OutgoingView};
 use crate::table::Table;
@@ -78,7 +78,7 @@ where
                     // The layers around this one know the bound as well.
                     turn: during(bound, || turn).0,
                     service: self.inner.clone(),
-                    stated: Stated::by(clock, &request),
+                    stated: StatedTimeout::by(clock, &request),
                     request,
                     ends: bound.map(|bound| end(clock, bound)),
                 };

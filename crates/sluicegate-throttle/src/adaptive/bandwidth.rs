@@ -65,6 +65,7 @@ impl Bandwidth {
         if has_overload {
             self.base = (self.base * 0.9).max(self.min);
         }
+        // The limit held few requests back, so the rate is what clients wanted and not what the server can do.
         if held * 2 < ends {
             return;
         }
@@ -86,6 +87,7 @@ impl Bandwidth {
         let known = || self.past.iter().flatten();
         let rate = known().map(|(rate, _)| *rate).fold(0.0, f64::max);
         let mean = known().map(|(_, mean)| *mean).fold(f64::INFINITY, f64::min);
+        // In steps as large as the probing phase has tried, and no larger.
         let most = (self.base * PHASES[0]).max(self.base + 1.0);
         self.base = (rate * mean).min(most).min(self.max).max(self.min);
     }

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -14,6 +13,7 @@ pin_project! {
     ///
     /// The time in which it is polled belongs to the cost of the request, which ends when the last frame has been taken,
     /// when the body fails, and when it is dropped because the client has gone.
+    #[derive(Debug)]
     pub struct Body<B> {
         #[pin]
         kind: Kind<B>,
@@ -21,6 +21,7 @@ pin_project! {
 }
 
 pin_project! {
+    #[derive(Debug)]
     #[project = KindProj]
     enum Kind<B> {
         Inner { #[pin] body: B, in_service: InService },
@@ -90,15 +91,6 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         match &self.kind {
             Kind::Inner { body, .. } => body.size_hint(),
             Kind::Own { bytes } => SizeHint::with_exact(bytes.len() as u64),
-        }
-    }
-}
-
-impl<B: fmt::Debug> fmt::Debug for Body<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::Inner { body, .. } => f.debug_tuple("Body").field(body).finish(),
-            Kind::Own { bytes } => f.debug_tuple("Body(own)").field(bytes).finish(),
         }
     }
 }

@@ -241,7 +241,7 @@ pub(super) enum Unit {
 
 /// What is known of a request that has ended, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct Measurement {
     /// For how long it was polled.
     pub(super) polled: u64,
     /// For how long it held its place.
@@ -252,7 +252,7 @@ pub(super) struct Measured {
 
 impl Unit {
     /// What a request has cost; `None` if that says nothing about others.
-    pub(super) fn cost(self, measured: Measured, reported: Reported) -> Option<u64> {
+    pub(super) fn cost(self, measured: Measurement, reported: Reported) -> Option<u64> {
         match self {
             Self::Requests => None,
             Self::Reported => measured.reported,

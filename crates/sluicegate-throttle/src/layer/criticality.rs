@@ -152,6 +152,7 @@ impl<V: View> Criticality<V> for ClassHeader {
             self.warn_once(format_args!("the peer address is unknown; {}", view.peer_hint()));
             return Err(Unreadable(self.otherwise));
         };
+        // No warning: it is what every stranger looks like.
         if !peers.contains(peer) {
             return Ok(self.otherwise);
         }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use super::builder::Unit;
 use super::in_service::InService;
 use super::observing::{Observing, WaitSpan};
-use super::requests::Described;
+use super::requests::Description;
 use super::shared::Shared;
 use super::sync::{Mutex, MutexGuard};
 use super::turn;
@@ -23,8 +23,8 @@ pub(super) enum Dispatch {
 }
 
 impl Shared {
-    pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Dispatch {
-        let Described { class, flow, key, timeout, partition, unread, ref names } = *described;
+    pub(super) fn admit(self: &Arc<Self>, described: &Description) -> Dispatch {
+        let Description { class, flow, key, timeout, partition, unread, ref names } = *described;
         // A rank below the lowest class counts as the lowest class.
         let class = class.min(self.classes.lowest());
         let mut state = self.lock();

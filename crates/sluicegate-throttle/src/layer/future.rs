@@ -173,6 +173,7 @@ where
                     let _passing = in_service.passing();
                     in_service.resume();
                     let result = future.poll(cx);
+                    // Before `ready!`: the time between two polls is not the handler's.
                     in_service.pause();
                     let mut result = ready!(result);
                     let mut in_service = in_service.take();

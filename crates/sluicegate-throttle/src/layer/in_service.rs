@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 use sluicegate_core::cost::RunningCost;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::nesting::{Passing, Started};
+use super::nesting::{Passing, StartMark};
 use super::shared::Shared;
 use super::turn;
 use crate::scheduler::{Completion, Running};
@@ -15,11 +15,11 @@ use crate::scheduler::{Completion, Running};
 ///
 /// What is counted is boxed because it moves from the decision to the future, to the body, and maybe to a connection.
 #[derive(Debug)]
-pub(super) struct InService(Option<Box<Counted>>);
+pub(super) struct InService(Option<Box<CountedRequest>>);
 
 /// What is known of a request that is counted.
 #[derive(Debug)]
-struct Counted {
+struct CountedRequest {
     shared: Arc<Shared>,
     /// `None` for a degraded request, which takes up no capacity, and for one that has ended.
     running: Option<Running>,
@@ -32,7 +32,7 @@ struct Counted {
     polled_since: Option<u64>,
     /// When the last poll ended.
     paused: u64,
-    /// Whether the request carries a [`Started`].
+    /// Whether the request carries a [`StartMark`].
     is_marked: bool,
     /// The cost that the handler reports.
     reported: Option<RunningCost>,
@@ -118,7 +118,7 @@ impl InService {
         polled_since: Option<u64>,
         is_marked: bool,
     ) -> Self {
-        Self(Some(Box::new(Counted {
+        Self(Some(Box::new(CountedRequest {
             shared: Arc::clone(shared),
             running,
             permit,
@@ -157,7 +157,7 @@ impl InService {
 
     /// What the extensions of the request tell further layers of the same throttle, where that may be needed.
     #[inline]
-    pub(super) fn started(&self, before: impl FnOnce() -> Option<Started>) -> Option<Started> {
+    pub(super) fn started(&self, before: impl FnOnce() -> Option<StartMark>) -> Option<StartMark> {
         let throttle = &self.0.as_ref().filter(|counted| counted.is_marked)?.shared;
         Some(before().unwrap_or_default().and_by(throttle))
     }
@@ -231,7 +231,7 @@ impl Drop for InService {
     }
 }
 
-impl Counted {
+impl CountedRequest {
     #[inline]
     fn pause_at(&mut self, now: u64) {
         if let Some(before) = self.polled_since.take() {

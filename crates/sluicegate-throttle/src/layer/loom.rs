@@ -12,7 +12,7 @@ use sluicegate_core::ManualClock;
 
 use super::dispatch::{Dispatch, Place};
 use super::in_service::InService;
-use super::requests::Described;
+use super::requests::Description;
 use super::shared::Shared;
 use super::snapshot::UnreadCounts;
 use super::throttle::Throttle;
@@ -34,8 +34,8 @@ fn one_at_a_time(queue: u64) -> Arc<Shared> {
     builder.clock(&ManualClock::new()).build().unwrap().shared
 }
 
-fn request(class: Class) -> Described {
-    Described {
+fn request(class: Class) -> Description {
+    Description {
         class,
         flow: 0,
         key: 0,

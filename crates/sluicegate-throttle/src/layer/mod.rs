@@ -172,7 +172,7 @@ pub use self::future::{HttpResponse, ResponseFuture};
 pub use self::guard::Guard;
 pub use self::in_service::HoldUntil;
 pub use self::refusal::WhenShed;
-pub use self::requests::{Deadline, DeadlineHeader, Describe, Described, Nothing, Requests};
+pub use self::requests::{Deadline, DeadlineHeader, Describe, Description, Nothing, Requests};
 #[cfg(feature = "tower")]
 pub use self::service::{Servers, ThrottleService};
 pub use self::snapshot::{

@@ -50,14 +50,15 @@ const MOST: usize = 4;
 /// in all of them: if one meets a second layer of its throttle, it is in every request of the throttle from then on. A
 /// request that takes the last place has it too, so that no throttle is ever full of requests that wait for themselves.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Started {
+pub(super) struct StartMark {
     /// Their addresses, the latest first; zero for none.
     throttles: [usize; MOST],
 }
 
-impl Started {
+impl StartMark {
     /// With one more throttle. The first of more than [`MOST`] is forgotten.
     pub(super) fn and_by(mut self, throttle: &Arc<Shared>) -> Self {
+        // The innermost throttles are those that are met again most likely.
         self.throttles.rotate_right(1);
         self.throttles[0] = address(throttle);
         self

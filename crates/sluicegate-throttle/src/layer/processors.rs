@@ -75,9 +75,11 @@ impl Processors {
 
     #[cold]
     fn look(&mut self, now: u64) -> bool {
+        // Outside of tokio nothing tells how many threads there are.
         let Ok(handle) = Handle::try_current() else { return false };
         let (before, id) = (self.usable(), handle.id());
         self.runtimes.retain(|other| other.id != id && now.saturating_sub(other.used) < FORGET);
+        // More runtimes than processors cannot all be busy, so the list need not be longer.
         if self.runtimes.len() >= self.available {
             let oldest = (0..self.runtimes.len()).min_by_key(|&at| self.runtimes[at].used);
             oldest.map(|at| self.runtimes.swap_remove(at));

@@ -59,7 +59,7 @@ impl<V: View> Condition<V> for Nothing {
 
 /// What a throttle has read from a request.
 #[derive(Debug, Clone)]
-pub struct Described {
+pub struct Description {
     pub(super) class: Class,
     pub(super) flow: u64,
     pub(super) key: u64,
@@ -74,7 +74,7 @@ pub struct Described {
 /// Reads what a throttle needs to know about a request. [`Requests`] implements it.
 pub trait Describe<V: View> {
     /// Reads the request of `view`. `None` if it is exempt.
-    fn describe(&self, view: &V, classes: &Classes) -> Option<Described>;
+    fn describe(&self, view: &V, classes: &Classes) -> Option<Description>;
 }
 
 impl<V, C, P, F, D, X, N> Describe<V> for Requests<C, P, F, D, X, N>
@@ -87,7 +87,7 @@ where
     X: Condition<V>,
     N: PartitionBy<V>,
 {
-    fn describe(&self, view: &V, classes: &Classes) -> Option<Described> {
+    fn describe(&self, view: &V, classes: &Classes) -> Option<Description> {
         // Only requests that are certainly exempt: an unusual spelling of a path must not bypass the queue.
         if self.exempt.surely_holds(view).unwrap_or(false) {
             return None;
@@ -105,10 +105,11 @@ where
         let has_flow = self.fair_by.write(view, &mut flow).is_ok();
         let has_key = self.predict_by.write(view, &mut key).is_ok();
         unread.keys = u64::from(!(has_flow && has_key));
+        // All requests without a key are one flow and one kind.
         let hash = |key: &KeyBuf, is_read| if is_read { self.keys.hash.of(0, key) } else { 0 };
         let name = |key: &KeyBuf, is_read: bool| is_read.then_some(*key);
         let names = || Box::new(Names { flow: name(&flow, has_flow), key: name(&key, has_key) });
-        Some(Described {
+        Some(Description {
             class,
             flow: hash(&flow, has_flow),
             key: hash(&key, has_key),

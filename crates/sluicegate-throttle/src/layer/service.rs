@@ -1,4 +1,3 @@
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -29,6 +28,7 @@ impl<I, R: Clone> Layer<I> for ThrottleLayer<R> {
 /// A service of tower behind a [`ThrottleLayer`].
 ///
 /// Its own `poll_ready` is always ready: the service inside is asked when a request has left the queue.
+#[derive(Debug, Clone)]
 pub struct ThrottleService<I, R = Requests> {
     inner: I,
     layer: Arc<ThrottleLayer<R>>,
@@ -51,18 +51,6 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let dispatch = self.layer.admit(&HttpView::new(&request));
         ResponseFuture::new(dispatch, &mut self.inner, request, &self.layer)
-    }
-}
-
-impl<I: Clone, R> Clone for ThrottleService<I, R> {
-    fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), layer: Arc::clone(&self.layer) }
-    }
-}
-
-impl<I: fmt::Debug, R> fmt::Debug for ThrottleService<I, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThrottleService").field("inner", &self.inner).finish()
     }
 }
 

@@ -5,7 +5,7 @@ use std::task::Waker;
 use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::clock::Clock;
 
-use super::builder::{Measured, Reported, Unit};
+use super::builder::{Measurement, Reported, Unit};
 use super::dispatch::Waiter;
 use super::drainer::Alarm;
 use super::observing::{Accuracy, FlowNames, Names, Observing};
@@ -97,7 +97,8 @@ impl Shared {
         completion: Completion,
     ) {
         let mut state = self.lock();
-        let measured = Measured { polled, held: now.saturating_sub(running.started()), reported };
+        let measured =
+            Measurement { polled, held: now.saturating_sub(running.started()), reported };
         let actual = self.unit.cost(measured, self.reported);
         // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
         // lower it, because a request that is too slow for its client is still expensive. A place is free again.
@@ -162,6 +163,8 @@ impl State {
 
     fn room(&self) -> usize {
         let of_each = (turn::LONGEST as f64 / self.poll_time.max(1.0)) as usize;
+        // At least one, or a handler that is slow once would stop everything. Those that were told and not polled yet fill
+        // the turn that is to come.
         (of_each.max(1) * self.drainers.len().max(1)).saturating_sub(self.unpolled)
     }
 
@@ -215,6 +218,7 @@ impl State {
                 }
                 Instruction::Shed(id, shed) => (id, Err(shed)),
             };
+            // Taken out at once: the slot may be given to another request before this one is polled.
             let waiter = self.waiters[id.slot()].take();
             wakers.extend(waiter.and_then(|waiter| waiter.tell(result)));
         }

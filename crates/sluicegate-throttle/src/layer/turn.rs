@@ -28,6 +28,7 @@ thread_local! {
 pub(super) fn polled(since: u64, until: u64) {
     let add = |busy: &Cell<(u64, u64)>| {
         let (last, time) = busy.get();
+        // After a rest, the thread has read everything that had come.
         let time = if since.wrapping_sub(last) < REST { time } else { 0 };
         busy.set((until, time.saturating_add(until.saturating_sub(since))));
     };

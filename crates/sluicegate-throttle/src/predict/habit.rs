@@ -83,6 +83,7 @@ impl Credibility {
         if between <= 0.0 || requests <= 0.0 {
             return 0.0;
         }
+        // All that is not between flows. Rounding and chance can make it less than nothing.
         let within = (self.squares + LITTLE - between).max(0.0);
         let own = requests * between;
         (actual - expected) * own / (expected * (own + within))

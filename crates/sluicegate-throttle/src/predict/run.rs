@@ -62,6 +62,7 @@ impl Runs {
             self.len = 0;
             return Run::None;
         }
+        // A change of sides ends a run: costs that go up and down are no step.
         let begins = self.len == 0 || self.is_above != is_above;
         if begins {
             (self.len, self.sum, self.chance) = (0, 0.0, 1.0);
@@ -70,6 +71,7 @@ impl Runs {
         }
         self.len = self.len.saturating_add(1);
         self.sum += cost;
+        // By the share when the run began: its own samples raise the share, and would make a step look usual.
         self.chance *= self.share;
         if self.len >= FEWEST && self.chance < CHANCE {
             let step = Step { mean: self.sum / f64::from(self.len), samples: self.len };

@@ -19,28 +19,14 @@ const KEYS: usize = 1_024;
 #[must_use]
 pub struct SchedulerBuilder {
     capacity: Option<Result<Capacity, ConfigError>>,
-    queue: QueueSize,
-    dearest: u64,
-    classes: usize,
-    weights: Option<Vec<u32>>,
-    flow_queues: usize,
-    late_after: Option<Duration>,
-    codel: Option<(Duration, Duration)>,
-    partitions: Vec<f64>,
-    keys: usize,
-}
-
-/// Settings that work.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) capacity: Capacity,
     pub(super) size: QueueSize,
+    dearest: u64,
     pub(super) classes: usize,
     pub(super) weights: Option<Box<[u64]>>,
-    pub(super) flow_queues: u16,
+    pub(super) flow_queues: usize,
     pub(super) late_after: Option<u64>,
     pub(super) codel: Option<Codel>,
-    pub(super) partitions: Partitions,
+    partitions: Vec<f64>,
     pub(super) keys: usize,
 }
 
@@ -48,7 +34,7 @@ impl SchedulerBuilder {
     pub(super) const fn new() -> Self {
         Self {
             capacity: None,
-            queue: QueueSize::Cost(0),
+            size: QueueSize::Cost(0),
             dearest: 0,
             classes: 4,
             weights: None,
@@ -86,7 +72,7 @@ impl SchedulerBuilder {
 
     /// The total cost of requests that the queue holds. Values above 2⁶² count as 2⁶².
     pub const fn queue(mut self, cost: u64) -> Self {
-        self.queue = QueueSize::Cost(cost);
+        self.size = QueueSize::Cost(cost);
         self
     }
 
@@ -96,7 +82,7 @@ impl SchedulerBuilder {
     /// of it is started before more critical ones. That does not go with [`weights`](Self::weights) and
     /// [`freshest_when_late`](Self::freshest_when_late): with a rate, a request is then shed after twice the time.
     pub fn queue_time(mut self, time: Duration) -> Self {
-        self.queue = QueueSize::Time(micros(time));
+        self.size = QueueSize::Time(micros(time));
         self
     }
 
@@ -115,7 +101,7 @@ impl SchedulerBuilder {
     /// Gives each class a share of the capacity while all of them wait, the most critical class first. Without weights,
     /// a class is served only while no higher class waits.
     pub fn weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
-        self.weights = Some(weights.into_iter().take(MAX_CLASSES + 1).collect());
+        self.weights = Some(weights.into_iter().take(MAX_CLASSES + 1).map(Into::into).collect());
         self
     }
 
@@ -127,15 +113,15 @@ impl SchedulerBuilder {
 
     /// Serves a flow's freshest request first while its oldest has waited for longer than this. By default, the
     /// oldest is always served first.
-    pub const fn freshest_when_late(mut self, after: Duration) -> Self {
-        self.late_after = Some(after);
+    pub fn freshest_when_late(mut self, after: Duration) -> Self {
+        self.late_after = Some(micros(after));
         self
     }
 
     /// Drops requests that waited for more than twice `target`, after an `interval` in which every request of their
     /// class waited for longer than `target`. folly uses 5 and 100 milliseconds. Off by default.
-    pub const fn codel(mut self, target: Duration, interval: Duration) -> Self {
-        self.codel = Some((target, interval));
+    pub fn codel(mut self, target: Duration, interval: Duration) -> Self {
+        self.codel = Some(Codel::new(micros(target), micros(interval)));
         self
     }
 
@@ -167,12 +153,14 @@ impl SchedulerBuilder {
     /// When the settings cannot work: no capacity or two of them, a queue that the most expensive request does not fit
     /// into, or a weight of zero. Every error is a sentence that says what to change.
     pub fn build(self) -> Result<Scheduler, ConfigError> {
-        self.plan().map(Scheduler::new)
+        self.checked()
+            .map(|(capacity, partitions, settings)| Scheduler::new(capacity, partitions, settings))
     }
 
-    pub(super) fn plan(self) -> Result<Plan, ConfigError> {
-        let capacity = self.capacity.unwrap_or(Err(ConfigError::NoCapacity))?;
-        let bound = self.queue.cost(&capacity);
+    /// The capacity, the partitions and the other settings, if they go together.
+    fn checked(mut self) -> Result<(Capacity, Partitions, Self), ConfigError> {
+        let capacity = self.capacity.take().unwrap_or(Err(ConfigError::NoCapacity))?;
+        let bound = self.size.cost(&capacity);
         if bound == 0 {
             return Err(ConfigError::NoQueue);
         }
@@ -193,26 +181,13 @@ impl SchedulerBuilder {
         if !(1..=1_024).contains(&self.flow_queues) {
             return Err(ConfigError::FlowQueues(self.flow_queues));
         }
-        let codel = self.codel.map(|(target, interval)| (micros(target), micros(interval)));
-        if codel.is_some_and(|(target, interval)| target == 0 || target > interval) {
+        if self.codel.as_ref().is_some_and(|codel| !codel.makes_sense()) {
             return Err(ConfigError::Codel);
         }
-        let codel = codel.map(|(target, interval)| Codel::new(target, interval));
         if matches!(capacity, Capacity::Rate(_)) && !self.partitions.is_empty() {
             return Err(ConfigError::PartitionedRate);
         }
-        Ok(Plan {
-            capacity,
-            size: self.queue,
-            classes: self.classes,
-            weights: self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
-            // At most 1,024.
-            flow_queues: self.flow_queues as u16,
-            late_after: self.late_after.map(micros),
-            codel,
-            partitions: Partitions::new(&self.partitions)?,
-            keys: self.keys,
-        })
+        Ok((capacity, Partitions::new(&self.partitions)?, self))
     }
 }
 
@@ -237,12 +212,12 @@ impl Scheduler {
         builder: SchedulerBuilder,
         out: &mut Vec<Instruction>,
     ) -> Result<(), ConfigError> {
-        let plan = builder.plan()?;
-        if let Some(part) = self.fixed_part(&plan) {
+        let (capacity, partitions, new) = builder.checked()?;
+        if let Some(part) = self.fixed_part(&capacity, &partitions, &new) {
             return Err(ConfigError::Fixed(part));
         }
         self.drain(now, out);
-        match (&mut self.capacity, plan.capacity) {
+        match (&mut self.capacity, capacity) {
             (Capacity::Rate(rate), Capacity::Rate(new)) => rate.change(&new),
             (Capacity::InFlight(limit), Capacity::InFlight(mut new)) => {
                 if let (Concurrency::Adaptive(old), Concurrency::Adaptive(new)) =
@@ -254,17 +229,17 @@ impl Scheduler {
             }
             _ => {}
         }
-        self.size = plan.size;
+        self.size = new.size;
         self.resize();
         self.stale_at = 0;
-        self.late_after = plan.late_after;
-        self.partitions.change(&plan.partitions);
-        match (&mut self.shares, plan.weights) {
+        self.late_after = new.late_after;
+        self.partitions.change(&partitions);
+        match (&mut self.shares, new.weights) {
             (Some(shares), Some(weights)) => shares.change(weights),
             (shares, weights) => *shares = weights.map(Shares::new),
         }
         for queue in self.lanes.all_mut() {
-            match (&mut queue.codel, &plan.codel) {
+            match (&mut queue.codel, &new.codel) {
                 (Some(codel), Some(new)) => codel.change(new),
                 (codel, new) => codel.clone_from(new),
             }
@@ -287,18 +262,19 @@ impl Scheduler {
         }
     }
 
-    fn fixed_part(&self, plan: &Plan) -> Option<&'static str> {
-        let has_rate = |capacity: &Capacity| matches!(capacity, Capacity::Rate(_));
-        if has_rate(&self.capacity) != has_rate(&plan.capacity) {
-            Some("kind of capacity")
-        } else if self.lanes.classes() != plan.classes {
-            Some("number of classes")
-        } else if self.partitions.len() != plan.partitions.len() {
-            Some("number of partitions")
-        } else if self.lanes.flow_queues() != usize::from(plan.flow_queues) {
-            Some("number of flow queues")
-        } else {
-            None
-        }
+    fn fixed_part(
+        &self,
+        capacity: &Capacity,
+        partitions: &Partitions,
+        new: &SchedulerBuilder,
+    ) -> Option<&'static str> {
+        let is_rate = |capacity: &Capacity| matches!(capacity, Capacity::Rate(_));
+        let parts = [
+            ("kind of capacity", is_rate(&self.capacity) == is_rate(capacity)),
+            ("number of classes", self.lanes.classes() == new.classes),
+            ("number of partitions", self.partitions.len() == partitions.len()),
+            ("number of flow queues", self.lanes.flow_queues() == new.flow_queues),
+        ];
+        parts.into_iter().find(|(_, is_same)| !is_same).map(|(part, _)| part)
     }
 }

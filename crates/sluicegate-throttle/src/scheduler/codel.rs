@@ -25,6 +25,10 @@ impl Codel {
         }
     }
 
+    pub(super) const fn makes_sense(&self) -> bool {
+        0 < self.target && self.target <= self.interval
+    }
+
     /// Continues with another target and interval.
     pub(super) const fn change(&mut self, new: &Self) {
         (self.target, self.interval) = (new.target, new.interval);

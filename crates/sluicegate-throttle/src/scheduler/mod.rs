@@ -43,7 +43,6 @@ mod slab;
 mod tests;
 mod wait;
 
-use self::builder::Plan;
 use self::capacity::{Capacity, Concurrency};
 use self::lanes::{Lane, Lanes};
 use self::run_times::RunTimes;
@@ -104,29 +103,29 @@ impl Scheduler {
         SchedulerBuilder::new()
     }
 
-    fn new(plan: Plan) -> Self {
-        let partitions = plan.partitions;
-        let lanes =
-            Lanes::new(plan.classes, partitions.len(), plan.flow_queues, plan.codel.as_ref());
-        let bound = plan.size.cost(&plan.capacity);
+    fn new(capacity: Capacity, partitions: Partitions, settings: SchedulerBuilder) -> Self {
+        let SchedulerBuilder { size, classes, flow_queues, late_after, .. } = settings;
+        let codel = settings.codel.as_ref();
+        // At most 1,024 queues.
+        let lanes = Lanes::new(classes, partitions.len(), flow_queues as u16, codel);
         Self {
-            capacity: plan.capacity,
-            size: plan.size,
-            bound,
+            bound: size.cost(&capacity),
+            capacity,
+            size,
             stale_at: u64::MAX,
             full_until: 0,
             lanes,
-            shares: plan.weights.map(Shares::new),
+            shares: settings.weights.map(Shares::new),
             partitions,
-            late_after: plan.late_after,
+            late_after,
             slab: Slab::default(),
             deadlines: Deadlines::default(),
             cost: 0,
             len: 0,
             running: 0,
-            run_times: RunTimes::new(plan.keys),
-            counts: (0..plan.classes).map(|_| Counts::default()).collect(),
-            level: Level::new(plan.classes),
+            run_times: RunTimes::new(settings.keys),
+            counts: (0..classes).map(|_| Counts::default()).collect(),
+            level: Level::new(classes),
             allowance: usize::MAX,
             is_held: false,
             victims: Vec::new(),

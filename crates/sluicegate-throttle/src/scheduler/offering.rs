@@ -104,6 +104,7 @@ impl Scheduler {
                     || self.partitions.is_below_share(lane.partition, limit)
             }
         };
+        // Noted for the layer, which then sees to it that the thread has another turn soon.
         self.is_held |= has_place && self.allowance == 0;
         has_place && self.allowance > 0
     }
@@ -157,6 +158,7 @@ impl Scheduler {
     /// Sheds the requests whose deadline has passed: nobody waits for them any more.
     pub(super) fn shed_missed(&mut self, now: u64, out: &mut Vec<Instruction>) {
         while let Some(id) = self.deadlines.pop_missed(now) {
+            // The entry of a request that has left stays in the heap until its time comes.
             if let Some(index) = self.slab.find(id) {
                 self.shed(index, ShedReason::Missed, out);
             }

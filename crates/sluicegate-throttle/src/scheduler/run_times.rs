@@ -65,6 +65,7 @@ impl RunTimes {
             Some(key) => self.keys.known_mut(key).map(|recent| &mut recent.tried),
             None => Some(&mut self.tried),
         };
+        // A request that others keep waiting would learn nothing by being started late.
         let Some(tried) = tried.filter(|_| run_time > patience) else { return false };
         // After a step of the clock back, the next request is tried.
         let is_due = now.checked_sub(*tried).is_none_or(|since| since >= TRY_AFTER);

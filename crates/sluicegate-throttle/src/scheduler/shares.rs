@@ -21,6 +21,7 @@ impl Shares {
     }
 
     pub(super) fn spend(&mut self, rank: usize, cost: u64) {
+        // Of the class that was served, before its pass moves: those that join begin where the others are.
         self.latest = self.passes[rank];
         self.passes[rank] += (u128::from(cost) << 32) / u128::from(self.weights[rank]);
     }
@@ -102,6 +103,7 @@ impl Partitions {
 
     /// The waiting partition that uses the smallest part of its share, among those that use less than their share.
     pub(super) fn owed(&self, limit: usize) -> Option<usize> {
+        // The first in the list has no share, and nothing is owed to it.
         let owed = |&at: &usize| self.list[at].waiting > 0 && self.is_below_share(at, limit);
         let used = |&at: &usize| {
             self.list[at].running as u128 * u128::from(WHOLE) / u128::from(self.list[at].share)

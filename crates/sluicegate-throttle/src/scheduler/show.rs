@@ -192,6 +192,7 @@ impl Level {
         // Counts from before a quiet time say nothing about the present.
         let is_recent = now.saturating_sub(self.since) < 2 * WINDOW;
         let mut admitted = classes.len();
+        // From the least critical on, so that the most critical class that is shed sets the level.
         for (rank, class) in classes.iter().enumerate().rev() {
             let (offered, shed) = self.before[rank];
             let (offered, shed) = (class.offered - offered, class.shed_by_load() - shed);

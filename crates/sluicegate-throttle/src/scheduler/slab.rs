@@ -139,6 +139,7 @@ impl Slab {
         let slot = &mut self.slots[index.position()];
         let id = Id { index, generation: slot.generation };
         let entry = slot.entry.take().expect(QUEUED);
+        // Whoever still has the old id, such as a heap of deadlines, finds nothing under it from now on.
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
         (id, entry)

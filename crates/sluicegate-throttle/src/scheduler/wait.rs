@@ -85,6 +85,8 @@ impl Scheduler {
             {
                 0
             }
+            // Places become free one after the other, each after the mean time. What a request costs says nothing of that: a
+            // place that is held for long is one place.
             Capacity::InFlight(limit) => {
                 ((len + 1) as f64 * self.run_times.mean() / limit.limit() as f64) as u64
             }
@@ -136,6 +138,7 @@ impl Scheduler {
     /// Called when a request is queued: it may wait from now on.
     pub(super) fn note_wait(&mut self, now: u64) {
         let until = self.longest_wait().map_or(u64::MAX, |longest| now.saturating_add(longest));
+        // The minimum, because a change of the settings may have made the queue longer than it was for those that wait.
         self.stale_at = if self.len == 0 { until } else { self.stale_at.min(until) };
     }
 
@@ -169,6 +172,7 @@ impl Scheduler {
     pub(super) fn overdue(&self, now: u64) -> Option<Lane> {
         let QueueSize::Time(time) = self.size else { return None };
         let longest = self.longest_wait()?;
+        // Early enough that it can still be served within the queue's time.
         let is_overdue = |since: u64| now.saturating_sub(since) >= time - time / 4;
         // No request was offered before that.
         if !is_overdue(self.stale_at.saturating_sub(longest)) || !self.moves_forward() {
@@ -192,6 +196,7 @@ impl Scheduler {
     /// Whether a rate owes so much that nothing starts before a new request would have waited for too long.
     pub(super) fn is_stopped(&self) -> bool {
         match (&self.capacity, self.longest_wait()) {
+            // Work in flight owes nothing: a place is free, or its request will end.
             (Capacity::Rate(rate), Some(longest)) => rate.wait(0) > longest,
             _ => false,
         }

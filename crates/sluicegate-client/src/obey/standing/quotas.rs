@@ -9,7 +9,7 @@ const UNTOLD: u64 = 1_000_000;
 
 /// The quotas that a server has announced, and what is left of them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Quotas([Kept; MOST]);
+pub(super) struct Quotas([KnownQuota; MOST]);
 
 /// What the quotas allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Allowance {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Kept {
+struct KnownQuota {
     policy: u64,
     /// The remaining quota, without requests under way.
     remaining: u64,
@@ -62,14 +62,14 @@ impl Quotas {
         }
     }
 
-    fn place(&mut self, policy: u64) -> &mut Kept {
+    fn place(&mut self, policy: u64) -> &mut KnownQuota {
         let same = self.0.iter().position(|kept| kept.policy == policy && kept.capacity > 0);
         let at = same.unwrap_or_else(|| {
             let soonest = self.0.iter().enumerate().min_by_key(|(_, kept)| kept.until);
             soonest.map_or(0, |(at, _)| at)
         });
         if same.is_none() {
-            self.0[at] = Kept { policy, ..Kept::default() };
+            self.0[at] = KnownQuota { policy, ..KnownQuota::default() };
         }
         &mut self.0[at]
     }
@@ -104,7 +104,7 @@ impl Quotas {
     }
 }
 
-impl Kept {
+impl KnownQuota {
     fn update(&mut self, now: u64, quota: &Quota, in_flight: u32, rules: &Rules, random: u32) {
         if !quota.counts_requests && self.until > now && quota.remaining < self.told {
             // A quarter of the news: what requests cost differs.

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -15,6 +14,7 @@ pin_project! {
     /// The time in which it is polled belongs to the cost of the request, which ends when the last chunk has been taken,
     /// when the body fails, and when it is dropped because the client has gone. An upgraded connection is the body of
     /// its response.
+    #[derive(Debug)]
     pub struct ActixBody<B> {
         // Dropped first: it may report what it cost.
         #[pin]
@@ -74,10 +74,4 @@ impl<B: MessageBody> MessageBody for ActixBody<B> {
 
 pub(super) const fn is_empty(size: BodySize) -> bool {
     matches!(size, BodySize::None | BodySize::Sized(0))
-}
-
-impl<B: fmt::Debug> fmt::Debug for ActixBody<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ActixBody").field(&self.inner).finish()
-    }
 }

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::future::{Ready, ready};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -31,6 +30,7 @@ where
 }
 
 /// A service of actix-web behind a [`ThrottleLayer`].
+#[derive(Debug)]
 pub struct ActixService<I, R = Requests> {
     inside: Rc<Inside<I, R>>,
 }
@@ -61,13 +61,8 @@ where
     }
 }
 
-impl<I: fmt::Debug, R> fmt::Debug for ActixService<I, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ActixService").field("inner", &self.inside.service).finish()
-    }
-}
-
 /// What running and waiting requests need: the layer, and the service, which a queued request calls after its wait.
+#[derive(Debug)]
 pub(super) struct Inside<I, R> {
     pub(super) service: I,
     pub(super) layer: ThrottleLayer<R>,
