@@ -189,7 +189,7 @@ fn with_classes_the_capacity_is_used_and_the_most_critical_requests_get_theirs()
 #[test]
 fn other_queues_and_other_places_are_kept_to_as_well() {
     let millis = Duration::from_millis;
-    for (queue, places, time) in [(50, 4, 5), (200, 1, 10), (200, 100, 100), (1_000, 8, 20)] {
+    for (queue, places, time) in [(50, 4, 10), (200, 1, 10), (200, 100, 100), (1_000, 8, 20)] {
         for times in [3, 6, 20] {
             let capacity = places * 1_000 / time;
             let load =
