@@ -49,7 +49,7 @@ pub use self::pattern::PatternError;
 pub use self::target::{MethodIs, RouteIs};
 pub use self::values::{Equals, Present, Values};
 pub use self::within::Within;
-pub use crate::key::network_error::NetworkError;
+pub use crate::key::network::NetworkError;
 pub use crate::key::path::MAX_PATH;
 use crate::key::{Missing, View};
 

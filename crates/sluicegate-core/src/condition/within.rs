@@ -1,5 +1,5 @@
 use super::{ChosenBy, Condition};
-use crate::key::network_error::NetworkError;
+use crate::key::network::NetworkError;
 use crate::key::{Ip, Missing, Network, View};
 
 impl Ip {

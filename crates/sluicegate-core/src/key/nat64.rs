@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::network::{Network, Problem};
-use crate::key::network_error::NetworkError;
+use crate::key::network::NetworkError;
 
 /// A prefix behind which a translator embeds IPv4 addresses (RFC 6052).
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,6 @@
 use sluicegate_limit::internal::IntoRule;
 
-use super::contract::{KnownLimits, Rule};
-use super::limits_for::LimitsFor;
+use super::contract::{KnownLimits, LimitsFor, Rule};
 use super::when::When;
 use crate::cost::account::{Account, Due, Reply};
 use crate::cost::{CostOf, Settlement};

@@ -1,8 +1,7 @@
 use std::fmt;
 
 use super::by::By;
-use super::contract::KnownLimits;
-use super::limits_for::LimitsFor;
+use super::contract::{KnownLimits, LimitsFor};
 use crate::key::{Missing, View};
 use crate::limit::{Limit, Limits};
 

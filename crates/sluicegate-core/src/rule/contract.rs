@@ -1,7 +1,8 @@
+use std::fmt;
 use std::sync::Arc;
 
 use crate::key::{Missing, View};
-use crate::limit::Limit;
+use crate::limit::{Limit, Limits};
 use crate::store::charge::Charge;
 
 /// Writes down what a request is charged.
@@ -85,3 +86,80 @@ tuples!(A, B, C);
 tuples!(A, B, C, D);
 tuples!(A, B, C, D, E);
 tuples!(A, B, C, D, E, F);
+
+/// Where a rule's limits come from: a list, [`Cases`](crate::rule::Cases), [`Tiers`](crate::Tiers), or
+/// [`choose`](crate::rule::choose).
+pub trait LimitsFor<V: View>: KnownLimits {
+    /// Passes the limits for this request to `each`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `each`.
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing>;
+
+    /// The limit, if it is the same one for every request.
+    fn only_one(&self) -> Option<&Limit> {
+        None
+    }
+}
+
+impl<V: View> LimitsFor<V> for Limits {
+    #[inline]
+    fn only_one(&self) -> Option<&Limit> {
+        self.only()
+    }
+
+    #[inline]
+    fn each(
+        &self,
+        _: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        match self.only() {
+            Some(limit) => each(limit),
+            None => self.iter().try_for_each(each),
+        }
+    }
+}
+
+impl KnownLimits for Limits {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.iter().for_each(each);
+    }
+}
+
+/// A rule that writes the charge itself: limits, keys and costs, together, for each request.
+pub fn rule_fn<Q, F>(charge: F) -> RuleFn<F>
+where
+    F: Fn(&Q, &mut Charge) -> Result<(), Missing>,
+{
+    RuleFn(charge)
+}
+
+/// A rule that writes the charge itself; see [`rule_fn`].
+#[derive(Clone, Copy)]
+pub struct RuleFn<F>(F);
+
+impl<V, F> Rule<V> for RuleFn<F>
+where
+    V: View,
+    F: Fn(&V::Request, &mut Charge) -> Result<(), Missing>,
+{
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        (self.0)(view.request(), charge)
+    }
+}
+
+impl<F> KnownLimits for RuleFn<F> {
+    fn each_limit(&self, _: &mut dyn FnMut(&Limit)) {}
+}
+
+impl<F> fmt::Debug for RuleFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RuleFn")
+    }
+}

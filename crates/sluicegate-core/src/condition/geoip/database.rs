@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 
 use super::code::Code;
 use super::error::GeoError;
-use super::level::Level;
+use super::key::Level;
 use super::records::Records;
 
 /// A GeoIP database of countries or cities in the MaxMind DB format: GeoLite2-Country, GeoLite2-City, DB-IP and others.

@@ -1,11 +1,9 @@
 //! Countries and regions of addresses, from a GeoIP database.
 
 mod code;
-mod countries;
 mod database;
 mod error;
 mod key;
-mod level;
 mod records;
 #[cfg(test)]
 mod tests;

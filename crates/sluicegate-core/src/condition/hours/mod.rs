@@ -5,11 +5,11 @@
 //! the minute, which costs 1 to 3 ns on top of the clock.
 
 mod error;
-mod interval;
-mod seen;
 #[cfg(test)]
 mod tests;
 mod weekday;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -17,8 +17,6 @@ use jiff::tz::TimeZone;
 pub use self::error::HoursError;
 pub use self::weekday::Weekday;
 
-use self::interval::Interval;
-use self::seen::Seen;
 use self::weekday::Weekdays;
 use crate::clock::Clock;
 use crate::condition::{ChosenBy, Condition};
@@ -73,7 +71,7 @@ pub struct Hours {
     intervals: Vec<Interval>,
     days: Weekdays,
     clock: Clock,
-    seen: Seen,
+    seen: MinuteCache,
 }
 
 impl Hours {
@@ -94,7 +92,7 @@ impl Hours {
             intervals: Vec::new(),
             days: Weekdays::ALL,
             clock: Clock::machine(),
-            seen: Seen::default(),
+            seen: MinuteCache::default(),
         })
     }
 
@@ -113,18 +111,18 @@ impl Hours {
         to: impl AsRef<str>,
     ) -> Result<Self, HoursError> {
         self.intervals.push(Interval::parse(from.as_ref(), to.as_ref())?);
-        Ok(Self { seen: Seen::default(), ..self })
+        Ok(Self { seen: MinuteCache::default(), ..self })
     }
 
     /// Only on these days: every interval that begins on one of them, to its end. The last call counts. Without any
     /// day, it never holds.
     pub fn on(self, days: impl IntoIterator<Item = Weekday>) -> Self {
-        Self { days: days.into_iter().collect(), seen: Seen::default(), ..self }
+        Self { days: days.into_iter().collect(), seen: MinuteCache::default(), ..self }
     }
 
     /// Takes the time from this clock instead of the machine's, for example from a manual clock in tests.
     pub fn clock(self, clock: impl Into<Clock>) -> Self {
-        Self { clock: clock.into(), seen: Seen::default(), ..self }
+        Self { clock: clock.into(), seen: MinuteCache::default(), ..self }
     }
 
     /// Whether it holds now, for callers that have no request.
@@ -162,5 +160,89 @@ impl<V: View> Condition<V> for Hours {
 
     fn chosen_by(&self) -> ChosenBy {
         ChosenBy::Server
+    }
+}
+
+/// Minutes in a day, as a wall clock shows them.
+const DAY: u16 = 24 * 60;
+
+/// From one time of day until just before another, in minutes since midnight.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    from: u16,
+    /// Not after `from` if it is a time of the next day.
+    to: u16,
+}
+
+impl Interval {
+    const WHOLE_DAY: Self = Self { from: 0, to: DAY };
+
+    fn parse(from: &str, to: &str) -> Result<Self, HoursError> {
+        let read = |text| time_of_day(text).ok_or_else(|| HoursError::time(text));
+        let interval = Self { from: read(from)?, to: read(to)? };
+        if interval.from == DAY {
+            return Err(HoursError::start(from));
+        }
+        if interval.from == interval.to {
+            return Err(HoursError::empty(from));
+        }
+        Ok(interval)
+    }
+
+    /// Whether it holds at this time of `today`, if intervals begin on these `days`.
+    fn holds(self, today: Weekday, time: u16, days: Weekdays) -> bool {
+        if self.from < self.to {
+            return days.contains(today) && (self.from..self.to).contains(&time);
+        }
+        let began_today = days.contains(today) && time >= self.from;
+        let began_yesterday = days.contains(today.yesterday()) && time < self.to;
+        began_today || began_yesterday
+    }
+}
+
+/// Reads `09:30`, or `9:30`, as minutes since midnight.
+fn time_of_day(text: &str) -> Option<u16> {
+    let (hours, minutes) = text.split_once(':')?;
+    let hours = number(hours).filter(|_| hours.len() <= 2)?;
+    let minutes = number(minutes).filter(|&number| minutes.len() == 2 && number < 60)?;
+    Some(60 * hours + minutes).filter(|&time| time <= DAY)
+}
+
+/// Digits alone: `u16::from_str` would take a sign too.
+fn number(text: &str) -> Option<u16> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// The last minute that was looked up, and whether it held: in one word, so that threads cannot mix one's minute with
+/// the other's answer.
+///
+/// Measured on an AMD EPYC: a check takes 1 to 3 ns on top of the clock's 10, and a look into the time zone 40 to 80.
+#[derive(Debug)]
+struct MinuteCache(AtomicU64);
+
+impl MinuteCache {
+    /// Whether `minute` holds: the cached answer, otherwise what `look` returns.
+    #[inline]
+    fn at(&self, minute: u64, look: impl FnOnce(u64) -> bool) -> bool {
+        let seen = self.0.load(Ordering::Relaxed);
+        if seen >> 1 == minute {
+            return seen & 1 == 1;
+        }
+        let holds = look(minute);
+        self.0.store(minute << 1 | u64::from(holds), Ordering::Relaxed);
+        holds
+    }
+}
+
+/// Nothing was seen: clocks do not show so late a minute.
+impl Default for MinuteCache {
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl Clone for MinuteCache {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 }

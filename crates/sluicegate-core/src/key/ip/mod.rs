@@ -10,7 +10,7 @@ use super::hop::{Form, hops};
 use super::nat64::Translator;
 use super::network::cut;
 use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
-use crate::key::network_error::NetworkError;
+use crate::key::network::NetworkError;
 
 /// The largest number of hops that are read, and of proxies that can be counted. Real chains have a handful. Without
 /// a bound, a proxy that forwards to itself would decide how long we read.

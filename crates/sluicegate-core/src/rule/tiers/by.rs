@@ -1,5 +1,4 @@
-use super::Tiers;
-use super::table::Table;
+use super::{Table, Tiers};
 use crate::key::{Missing, Text, View};
 use crate::limit::{Limit, Limits};
 use crate::observe::report;

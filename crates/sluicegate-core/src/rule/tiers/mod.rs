@@ -7,11 +7,10 @@
 //! can mean that or a mistake in the set-up, so the log reports it once. A key has no default, so a missing claim stays an
 //! error there.
 
-mod build;
+mod builder;
 mod by;
 mod customers;
 mod error;
-mod table;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-pub use self::build::TiersBuilder;
+pub use self::builder::TiersBuilder;
 pub use self::by::ByTier;
+use self::customers::Customers;
 pub use self::error::TierError;
-use self::table::{Table, Tier};
 use crate::key::Missing;
 use crate::limit::Limits;
 use crate::observe::report;
+use crate::rule::row_sharing::sharing_rows;
 
 /// What a customer may do, by the tier that it is in: a table that may be changed at run time.
 ///
@@ -192,6 +192,65 @@ impl Tiers {
         table
             .position(tier)
             .ok_or_else(|| TierError::unknown(&self.shared.name, table.names(), tier))
+    }
+}
+
+/// The tiers and the customers, as one request sees them.
+///
+/// The table is immutable and is read as a whole. A change makes the next table and swaps it in. A rule
+/// looks at the table once for each request, without a lock and without allocating, so all limits and
+/// accounts of one charge come from one table.
+#[derive(Debug, Clone)]
+struct Table {
+    /// Never empty. Tiers are never removed.
+    tiers: Arc<Vec<Tier>>,
+    /// The index of the tier for unknown customers.
+    otherwise: usize,
+    /// The index of each customer's tier.
+    customers: Customers,
+}
+
+#[derive(Debug, Clone)]
+struct Tier {
+    name: Arc<str>,
+    /// `None` if the tier is unlimited.
+    limits: Option<Limits>,
+}
+
+impl Table {
+    fn position(&self, tier: &str) -> Option<usize> {
+        position(&self.tiers, tier)
+    }
+
+    /// The index of a customer's tier. The customer may be unknown.
+    fn customer(&self, customer: &str) -> usize {
+        self.customers.get(customer).unwrap_or(self.otherwise)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tiers.iter().map(|tier| tier.name.to_string()).collect()
+    }
+
+    fn tier(&self, at: usize) -> &Tier {
+        &self.tiers[at]
+    }
+}
+
+/// There are few tiers, so a linear search is as fast as hashing.
+fn position(tiers: &[Tier], name: &str) -> Option<usize> {
+    tiers.iter().position(|tier| *tier.name == *name)
+}
+
+impl Tier {
+    /// A tier whose limits share rows with the limits of the other `tiers`.
+    fn limited(tiers: &str, name: &str, limits: &Limits) -> Result<Self, TierError> {
+        let placed = sharing_rows(limits, |limit| format!("{tiers}/{}", limit.period_name()));
+        let limits = placed.map_err(|error| TierError::limits(tiers, name, error))?;
+        Ok(Self { name: name.into(), limits: Some(limits) })
+    }
+
+    fn unlimited(name: &str) -> Self {
+        Self { name: name.into(), limits: None }
     }
 }
 

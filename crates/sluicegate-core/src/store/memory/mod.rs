@@ -6,7 +6,7 @@
 //! recovered are reused where they are found, so nothing is ever swept.
 
 mod bucket;
-mod build;
+mod builder;
 mod checked_out;
 mod locate;
 mod lock;
@@ -25,7 +25,6 @@ mod shared_rows;
 mod spend;
 mod spend_account;
 mod spend_one_word;
-mod stepped;
 mod sync;
 mod table;
 #[cfg(test)]
@@ -36,7 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use self::build::MemoryBuilder;
+pub use self::builder::MemoryBuilder;
 
 use self::checked_out::CheckedOut;
 use self::locked::FindMode;
@@ -264,7 +263,7 @@ impl Store for Memory {
         };
         let Debit { limit, key, cost, .. } = debit;
         let fingerprint = self.0.fingerprint(limit.id(), key);
-        match self.0.spend_first(limit, fingerprint, *cost) {
+        match self.0.spend(limit, fingerprint, *cost) {
             // Built in the place that it is returned in: moving freshly written memory makes the processor wait.
             Ok(spent) if !is_patient || spent.is_admitted() => Answer::Now(Ok(spent.into())),
             // A request that may wait books a place ahead, under the lock.

@@ -67,10 +67,12 @@ impl Memory {
             charge.only().filter(|_| charge.patience().is_none())?;
         let fingerprint = self.0.fingerprint(limit.id(), key);
         let spent = match limit.one_word_bucket() {
-            Some(bucket) => self.0.spend_one_word(&bucket.in_part(part)?, fingerprint, *cost),
+            Some(bucket) => {
+                self.0.one_word.spend(&self.0, &bucket.in_part(part)?, fingerprint, *cost)
+            }
             None => {
                 let bucket = limit.plain_bucket()?.in_part(part)?;
-                self.0.spend_two_words(&bucket, fingerprint, *cost)
+                self.0.two_words.spend(&self.0, &bucket, fingerprint, *cost)
             }
         };
         spent.ok().filter(|spent| !spent.never_fits()).map(|spent| spent.by_part(part))
@@ -87,9 +89,9 @@ impl Memory {
         let Some(bucket) = limit.one_word_bucket() else {
             return self.spend_more_words(limit, fingerprint, cost, key);
         };
-        match self.0.spend_one_word(bucket, fingerprint, cost) {
+        match self.0.one_word.spend(&self.0, bucket, fingerprint, cost) {
             Ok(spent) => Ok(spent.into()),
-            Err(not_spent) => self.spend_otherwise(not_spent, limit, fingerprint, cost, key),
+            Err(not_spent) => self.spend_again(not_spent, limit, fingerprint, cost, key),
         }
     }
 
@@ -103,12 +105,12 @@ impl Memory {
     ) -> Result<Outcome, StoreError> {
         match self.0.spend_more_words(limit, fingerprint, cost) {
             Ok(spent) => Ok(spent.into()),
-            Err(not_spent) => self.spend_otherwise(not_spent, limit, fingerprint, cost, key),
+            Err(not_spent) => self.spend_again(not_spent, limit, fingerprint, cost, key),
         }
     }
 
     #[inline(never)]
-    fn spend_otherwise(
+    fn spend_again(
         &self,
         not_spent: NotSpent,
         limit: &Limit,
@@ -116,7 +118,7 @@ impl Memory {
         cost: u64,
         key: impl Fn() -> KeyBuf,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_otherwise(not_spent, limit, fingerprint, cost) {
+        match self.0.spend_again(not_spent, limit, fingerprint, cost) {
             Some(spent) => Ok(spent.into()),
             None => {
                 let charge = Charge::of(*limit, key(), cost);
@@ -125,7 +127,7 @@ impl Memory {
         }
     }
 
-    /// Like [`spend_otherwise`](Self::spend_otherwise), for a charge that is already made.
+    /// Like [`spend_again`](Self::spend_again), for a charge that is already made.
     #[inline(never)]
     pub(super) fn take_otherwise(
         &self,
@@ -134,7 +136,7 @@ impl Memory {
         debit: &Debit,
         fingerprint: u64,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_otherwise(not_spent, &debit.limit, fingerprint, debit.cost) {
+        match self.0.spend_again(not_spent, &debit.limit, fingerprint, debit.cost) {
             Some(spent) => Ok(spent.into()),
             None => self.decided(charge, FindMode::OrInsert, Operation::Take),
         }

@@ -4,10 +4,9 @@ use super::Inner;
 use super::bucket::Bucket as _;
 use super::lock::Version;
 use super::row::{FourRows, TwoWords};
-use super::stepped::Stepped;
 use super::sync::spin;
-use super::table::CHOICES;
-use crate::limit::{Limit, LimitInternals as _, Step};
+use super::table::{CHOICES, Table};
+use crate::limit::{Limit, LimitInternals, Step, TokenBucket, Words};
 
 /// How often a row is looked at without the lock while other threads use it, and the length of the first pause. Each
 /// pause is twice as long as the one before.
@@ -25,23 +24,57 @@ pub(super) enum NotSpent {
     Busy,
 }
 
+/// What is spent from without its lock: a [plain](LimitInternals::is_plain) limit, or a part of a bucket.
+pub(super) trait Stepped {
+    /// The earliest moment at which the words can have been written.
+    fn since(&self, words: Words) -> u64;
+
+    /// Spends `cost`, if that may come in at once. Returns also in how many microseconds a row of the new words is
+    /// free.
+    fn step(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>);
+}
+
+impl Stepped for Limit {
+    #[inline]
+    fn since(&self, words: Words) -> u64 {
+        LimitInternals::since(self, words)
+    }
+
+    #[inline]
+    fn step(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>) {
+        LimitInternals::step(self, words, now, cost)
+    }
+}
+
+impl Stepped for TokenBucket {
+    #[inline]
+    fn since(&self, words: Words) -> u64 {
+        self.since(words)
+    }
+
+    #[inline(always)]
+    fn step(&self, words: Words, now: u64, cost: u64) -> (Step, Option<u64>) {
+        self.step(words, now, cost)
+    }
+}
+
 impl Inner {
     /// The common case: a plain limit whose row is in its first bucket, and no other thread is using the bucket. Or a
     /// carried limit in such a row, if the row has only this account.
     #[inline(always)]
-    pub(super) fn spend_first(
+    pub(super) fn spend(
         &self,
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
     ) -> Result<Step, NotSpent> {
         match limit.one_word_bucket() {
-            Some(bucket) => self.spend_one_word(bucket, fingerprint, cost),
+            Some(bucket) => self.one_word.spend(self, bucket, fingerprint, cost),
             None => self.spend_more_words(limit, fingerprint, cost),
         }
     }
 
-    /// Like [`spend_first`](Self::spend_first), for limits whose rows are not of one word.
+    /// Like [`spend`](Self::spend), for limits whose rows are not of one word.
     #[inline]
     pub(super) fn spend_more_words(
         &self,
@@ -50,14 +83,14 @@ impl Inner {
         cost: u64,
     ) -> Result<Step, NotSpent> {
         match limit.is_plain() {
-            true => self.spend_two_words(limit, fingerprint, cost),
-            false => self.spend_account(limit, fingerprint, cost).ok_or(NotSpent::Nowhere),
+            true => self.two_words.spend(self, limit, fingerprint, cost),
+            false => self.full_state.spend(self, limit, fingerprint, cost).ok_or(NotSpent::Nowhere),
         }
     }
 
-    /// Continues after [`spend_first`](Self::spend_first). `None` if the decision has to be made under the lock.
+    /// Continues after [`spend`](Self::spend). `None` if the decision has to be made under the lock.
     #[inline]
-    pub(super) fn spend_otherwise(
+    pub(super) fn spend_again(
         &self,
         not_spent: NotSpent,
         limit: &Limit,
@@ -65,10 +98,16 @@ impl Inner {
         cost: u64,
     ) -> Option<Step> {
         let not_spent = match not_spent {
-            NotSpent::Elsewhere => match self.spend_elsewhere(limit, fingerprint, cost) {
-                Ok(spent) => return Some(spent),
-                Err(not_spent) => not_spent,
-            },
+            NotSpent::Elsewhere => {
+                let spent = match limit.one_word_bucket() {
+                    Some(bucket) => self.one_word.spend_displaced(self, bucket, fingerprint, cost),
+                    None => self.two_words.spend_displaced(self, limit, fingerprint, cost),
+                };
+                match spent {
+                    Ok(spent) => return Some(spent),
+                    Err(not_spent) => not_spent,
+                }
+            }
             not_spent => not_spent,
         };
         if not_spent == NotSpent::Busy {
@@ -84,7 +123,7 @@ impl Inner {
     fn spend_after_pause(&self, limit: &Limit, fingerprint: u64, cost: u64) -> Option<Step> {
         for turn in 0..TURNS {
             (0..PAUSE << turn).for_each(|_| spin());
-            match self.spend_first(limit, fingerprint, cost) {
+            match self.spend(limit, fingerprint, cost) {
                 Ok(spent) => return Some(spent),
                 Err(NotSpent::Busy) => {}
                 Err(_) => return None,
@@ -93,25 +132,40 @@ impl Inner {
         None
     }
 
+    /// The clock is read without the lock, so another thread may have written a later time. If the clock can be set
+    /// back, that has to be recorded under the lock.
+    #[inline]
+    fn not_before(&self, since: u64, now: u64) -> Option<u64> {
+        if since <= now { Some(now) } else { self.behind(since) }
+    }
+
+    #[cold]
+    fn behind(&self, since: u64) -> Option<u64> {
+        self.clock.as_manual().is_none().then_some(since)
+    }
+}
+
+impl Table<FourRows<TwoWords>> {
+    /// Spends from a row in its first bucket.
     #[inline(never)]
-    pub(super) fn spend_two_words(
+    pub(super) fn spend(
         &self,
+        inner: &Inner,
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
     ) -> Result<Step, NotSpent> {
-        let table = &self.two_words;
-        let bucket = table.bucket(table.choice(fingerprint, 0));
+        let bucket = self.bucket(self.choice(fingerprint, 0));
         // Everything is read between two looks at the version. If it is the same, no thread has written in between.
         let Some(version) = bucket.version().filter(|_| bucket.fetch_rows()) else {
             return Err(NotSpent::Busy);
         };
-        let now = self.clock.now();
-        let tick = table.tick(now);
+        let now = inner.clock.now();
+        let tick = self.tick(now);
         match bucket.find(fingerprint) {
             // A row that has recovered here may be alive in another bucket.
             Some(row) if bucket.is_live(row, tick) || !bucket.has_displaced(tick) => {
-                let spent = self.spend_from_first(limit, (bucket, version), row, now, cost);
+                let spent = self.spend_from(inner, limit, (bucket, version), row, now, cost);
                 spent.ok_or(NotSpent::Busy)
             }
             _ if bucket.has_displaced(tick) => Err(NotSpent::Elsewhere),
@@ -121,8 +175,9 @@ impl Inner {
 
     /// Spends from a row that was found without the lock.
     #[inline]
-    fn spend_from_first(
+    fn spend_from(
         &self,
+        inner: &Inner,
         limit: &impl Stepped,
         (bucket, version): (&FourRows<TwoWords>, Version),
         row: usize,
@@ -135,43 +190,41 @@ impl Inner {
         if !bucket.is_unchanged(version) {
             return None;
         }
-        let now = self.not_before(limit.since(before), now)?;
+        let now = inner.not_before(limit.since(before), now)?;
         let (step, fresh_in) = limit.step(before, now, cost);
         if step.is_admitted() {
             let bucket = bucket.lock_if_unchanged(version)?;
-            bucket.put(row, step.words(), self.two_words.expiry(fresh_in, now));
+            bucket.put(row, step.words(), self.expiry(fresh_in, now));
         }
         Some(step)
     }
 
     /// Spends from a row that is in another of its choices.
     #[inline]
-    fn spend_elsewhere(
+    fn spend_displaced(
         &self,
+        inner: &Inner,
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
     ) -> Result<Step, NotSpent> {
-        if let Some(bucket) = limit.one_word_bucket() {
-            return self.spend_one_word_elsewhere(bucket, fingerprint, cost);
-        }
-        let table = &self.two_words;
-        let first = table.bucket(table.choice(fingerprint, 0));
+        let first = self.bucket(self.choice(fingerprint, 0));
         let Some(version) = first.version() else { return Err(NotSpent::Busy) };
-        let now = self.clock.now();
-        let tick = table.tick(now);
+        let now = inner.clock.now();
+        let tick = self.tick(now);
         // It was not there a moment ago. Another thread has moved or made it, so the search begins again.
         if first.find_live(fingerprint, tick).is_some() {
             return Err(NotSpent::Busy);
         }
         for choice in 1..CHOICES {
-            let other = table.bucket(table.choice(fingerprint, choice));
+            let other = self.bucket(self.choice(fingerprint, choice));
             if std::ptr::eq(other, first) {
                 continue;
             }
             let Some(other_version) = other.version() else { return Err(NotSpent::Busy) };
             if let Some(row) = other.find_live(fingerprint, tick) {
                 let spent = self.spend_from_displaced(
+                    inner,
                     limit,
                     (first, version),
                     (other, other_version),
@@ -187,6 +240,7 @@ impl Inner {
 
     fn spend_from_displaced(
         &self,
+        inner: &Inner,
         limit: &impl Stepped,
         (first, version): (&FourRows<TwoWords>, Version),
         (other, other_version): (&FourRows<TwoWords>, Version),
@@ -194,17 +248,16 @@ impl Inner {
         now: u64,
         cost: u64,
     ) -> Option<Step> {
-        let table = &self.two_words;
         let before = other.words(row);
         // As for a row in its first bucket: no calculation with words that another thread was writing.
         if !other.is_unchanged(other_version) {
             return None;
         }
-        let tick = table.tick(now);
-        let now = self.not_before(limit.since(before), now)?;
+        let tick = self.tick(now);
+        let now = inner.not_before(limit.since(before), now)?;
         let (step, fresh_in) = limit.step(before, now, cost);
         if step.is_admitted() {
-            let expiry = table.expiry(fresh_in, now);
+            let expiry = self.expiry(fresh_in, now);
             // The first bucket must record the displaced row for longer, or at least must not have changed: once the
             // record ends, another row may be made there. Neither lock is waited for, so that no thread waits for a
             // thread that waits.
@@ -228,17 +281,5 @@ impl Inner {
             return None;
         }
         Some(step)
-    }
-
-    /// The clock is read without the lock, so another thread may have written a later time. If the clock can be set
-    /// back, that has to be recorded under the lock.
-    #[inline]
-    fn not_before(&self, since: u64, now: u64) -> Option<u64> {
-        if since <= now { Some(now) } else { self.behind(since) }
-    }
-
-    #[cold]
-    fn behind(&self, since: u64) -> Option<u64> {
-        self.clock.as_manual().is_none().then_some(since)
     }
 }

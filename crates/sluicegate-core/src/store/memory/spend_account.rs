@@ -8,32 +8,36 @@ use super::Inner;
 use super::bucket::{Bucket as _, Guard};
 use super::moment::Moment;
 use super::row::{FourRows, FullState};
-use super::table::CHOICES;
+use super::table::{CHOICES, Table};
 use crate::limit::{Limit, LimitInternals as _, Step};
 
 /// A decision, with the tick at which the row has then recovered, if something was spent.
 type Spent = (Step, Option<u32>);
 
-impl Inner {
+impl Table<FourRows<FullState>> {
     /// Spends from the row of a key; `None` where there is none, or more to look at.
     #[inline(never)]
-    pub(super) fn spend_account(&self, limit: &Limit, fingerprint: u64, cost: u64) -> Option<Step> {
+    pub(super) fn spend(
+        &self,
+        inner: &Inner,
+        limit: &Limit,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Option<Step> {
         if !limit.is_plain_account() {
             return None;
         }
-        let table = &self.full_state;
         // A state of more than two words cannot be read without the lock.
-        let first = table.lock(table.choice(fingerprint, 0));
+        let first = self.lock(self.choice(fingerprint, 0));
         // A state of a later time, as another thread may have written it, is not decided about here.
-        let Moment { now, .. } = self.moment();
-        let tick = table.tick(now);
-        let spend =
-            |bucket: &Guard<'_, _>, row| self.spend_from_account(limit, bucket, row, now, cost);
+        let Moment { now, .. } = inner.moment();
+        let tick = self.tick(now);
+        let spend = |bucket: &Guard<'_, _>, row| self.spend_from(limit, bucket, row, now, cost);
         // Many clients come back when their row has recovered. It is as good as new, and still theirs.
         let (outcome, _) = match first.find_own(fingerprint, tick) {
             Some(row) => spend(&first, row)?,
             None if first.has_displaced(tick) => {
-                self.spend_displaced_account(&first, fingerprint, tick, spend)?
+                self.spend_displaced(&first, fingerprint, tick, spend)?
             }
             None => return None,
         };
@@ -43,19 +47,18 @@ impl Inner {
     /// Spends from a live row in another of its choices. As long as its first bucket is locked, no other row is made
     /// for the key.
     #[cold]
-    fn spend_displaced_account(
+    fn spend_displaced(
         &self,
         first: &Guard<'_, FourRows<FullState>>,
         fingerprint: u64,
         tick: u32,
         spend: impl Fn(&Guard<'_, FourRows<FullState>>, usize) -> Option<Spent>,
     ) -> Option<Spent> {
-        let table = &self.full_state;
         // A guess, as long as the bucket is not locked. The first bucket is not among them: the row is not there.
-        let holds = |number: &usize| table.bucket(*number).find_live(fingerprint, tick).is_some();
-        let number = (1..CHOICES).map(|choice| table.choice(fingerprint, choice)).find(holds)?;
+        let holds = |number: &usize| self.bucket(*number).find_live(fingerprint, tick).is_some();
+        let number = (1..CHOICES).map(|choice| self.choice(fingerprint, choice)).find(holds)?;
         // A thread that holds that bucket may wait for the first one, so this one must not wait for it.
-        let other = table.try_lock(number)?;
+        let other = self.try_lock(number)?;
         let (outcome, expiry) = spend(&other, other.find_live(fingerprint, tick)?)?;
         // Until then nobody begins the row anew in the first bucket.
         if let Some(expiry) = expiry {
@@ -65,7 +68,7 @@ impl Inner {
     }
 
     #[inline]
-    fn spend_from_account(
+    fn spend_from(
         &self,
         limit: &Limit,
         bucket: &Guard<'_, FourRows<FullState>>,
@@ -75,7 +78,7 @@ impl Inner {
     ) -> Option<Spent> {
         bucket.change(row, |state| {
             let (step, fresh_in) = limit.step_account(state, now, cost)?;
-            let expiry = step.is_admitted().then(|| self.full_state.expiry(fresh_in, now));
+            let expiry = step.is_admitted().then(|| self.expiry(fresh_in, now));
             Some((step, expiry))
         })
     }

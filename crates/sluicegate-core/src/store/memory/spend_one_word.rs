@@ -4,27 +4,26 @@ use super::Inner;
 use super::bucket::Bucket as _;
 use super::moment::Moment;
 use super::one_word::{OneWord, Word};
-use super::spend::NotSpent;
-use super::stepped::Stepped;
-use super::table::{CHOICES, ticks};
+use super::spend::{NotSpent, Stepped};
+use super::table::{CHOICES, Table, ticks};
 use crate::limit::Step;
 
-impl Inner {
-    /// Like [`spend_first`](Self::spend_first), for limits with rows of one word.
+impl Table<OneWord> {
+    /// Spends from a row in its first bucket.
     #[inline(always)]
-    pub(super) fn spend_one_word(
+    pub(super) fn spend(
         &self,
+        inner: &Inner,
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
     ) -> Result<Step, NotSpent> {
-        let table = &self.one_word;
-        let bucket = table.bucket(table.choice(fingerprint, 0));
+        let bucket = self.bucket(self.choice(fingerprint, 0));
         let Some(row) = bucket.find(fingerprint) else { return Err(NotSpent::Elsewhere) };
         let Some(word) = bucket.see(row, fingerprint) else { return Err(NotSpent::Busy) };
-        let moment = self.moment();
+        let moment = inner.moment();
         // A row that has recovered here may be alive in another bucket.
-        if word.free_at() <= moment.since && bucket.has_displaced(table.tick(moment.since)) {
+        if word.free_at() <= moment.since && bucket.has_displaced(self.tick(moment.since)) {
             return Err(NotSpent::Elsewhere);
         }
         spend_from(limit, bucket, (row, word), moment, cost, |_| true).ok_or(NotSpent::Busy)
@@ -32,24 +31,24 @@ impl Inner {
 
     /// Spends from a row that is in another of its four choices.
     #[inline]
-    pub(super) fn spend_one_word_elsewhere(
+    pub(super) fn spend_displaced(
         &self,
+        inner: &Inner,
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
     ) -> Result<Step, NotSpent> {
-        let table = &self.one_word;
-        let first = table.bucket(table.choice(fingerprint, 0));
+        let first = self.bucket(self.choice(fingerprint, 0));
         let Some(version) = first.version() else { return Err(NotSpent::Busy) };
         // Read once, because reading it takes longer than a look at a row. The word that another thread writes
         // afterwards says when the row is free, which does not depend on when the clock was read.
-        let moment = self.moment();
-        let tick = table.tick(moment.since);
+        let moment = inner.moment();
+        let tick = self.tick(moment.since);
         if !first.has_displaced(tick) {
             return Err(NotSpent::Nowhere);
         }
         for choice in 1..CHOICES {
-            let other = table.bucket(table.choice(fingerprint, choice));
+            let other = self.bucket(self.choice(fingerprint, choice));
             let Some(row) = other.find(fingerprint).filter(|_| !std::ptr::eq(other, first)) else {
                 continue;
             };

@@ -4,13 +4,12 @@
 //! finds it older than 100 ms measures, and the first to write has measured for all. There is no thread and
 //! no lock.
 
-mod error;
 mod meter;
 
+use std::error::Error;
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
-
-pub use self::error::CpuError;
 
 use self::meter::{Meter, Share};
 use crate::clock::Clock;
@@ -119,6 +118,48 @@ fn used() -> Option<Duration> {
 fn used() -> Option<Duration> {
     None
 }
+
+/// Why a [`Cpu`] could not be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CpuError(Problem);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Problem {
+    Share(f64),
+    System,
+}
+
+impl CpuError {
+    const fn share(share: f64) -> Self {
+        Self(Problem::Share(share))
+    }
+
+    const fn system() -> Self {
+        Self(Problem::System)
+    }
+
+    /// Whether it is the system that does not tell how much processor time was used.
+    pub fn is_unsupported(&self) -> bool {
+        self.0 == Problem::System
+    }
+}
+
+impl fmt::Display for CpuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Problem::Share(share) => write!(
+                f,
+                "`{share:?}` is no share of the processors: more than 0 and at most 1, such as 0.8"
+            ),
+            Problem::System => f.write_str(
+                "this system does not tell how much processor time a process has used: \
+                 `Cpu` is for Linux and macOS",
+            ),
+        }
+    }
+}
+
+impl Error for CpuError {}
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::customers::Customers;
-use super::table::{Table, Tier, position};
-use super::{Shared, TierError, Tiers};
+use super::{Shared, Table, Tier, TierError, Tiers, position};
 use crate::limit::Limits;
 use crate::observe::report;
 
