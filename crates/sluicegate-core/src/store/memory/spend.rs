@@ -227,8 +227,7 @@ impl Table<FourRows<TwoWords>> {
                     inner,
                     limit,
                     (first, version),
-                    (other, other_version),
-                    row,
+                    (other, other_version, row),
                     now,
                     cost,
                 );
@@ -243,8 +242,7 @@ impl Table<FourRows<TwoWords>> {
         inner: &Inner,
         limit: &impl Stepped,
         (first, version): (&FourRows<TwoWords>, Version),
-        (other, other_version): (&FourRows<TwoWords>, Version),
-        row: usize,
+        (other, other_version, row): (&FourRows<TwoWords>, Version, usize),
         now: u64,
         cost: u64,
     ) -> Option<Step> {
