@@ -224,8 +224,8 @@ impl State {
             }
             Message::Response { to, body: Some(mut body) } => {
                 if let Some(rule) = self.left.without {
-                    let lease = Duration::from_millis(STEP * STEPS_IN_LEASE);
-                    rule.bend_response(&mut body, self.newest[&to], lease);
+                    let is_server = matches!(to, Party::Job(_));
+                    rule.bend_response(&mut body, self.newest[&to], is_server);
                 }
                 match to {
                     Party::Client(at) => self.clients[at].1.answered(self.now, &body),

@@ -3,8 +3,6 @@
 //!
 //! The code has no switches. Messages are changed on their way, so that both sides act as if the rule were not there.
 
-use std::time::Duration;
-
 use sluicegate_lease::Amount;
 use sluicegate_lease::message::{Request, Response};
 use sluicegate_lease::pool::Answer;
@@ -51,15 +49,16 @@ impl Rule {
         }
     }
 
-    /// Changes an answer on its way to somebody whose newest request has this number, from a server whose leases are as
-    /// long as this.
-    pub(crate) fn bend_response(self, response: &mut Response, newest: u64, lease: Duration) {
+    /// Changes an answer on its way to a client or a server whose newest request has this number.
+    pub(crate) fn bend_response(self, response: &mut Response, newest: u64, is_server: bool) {
         if self == Self::IgnoreStaleAnswers {
             response.sequence = newest;
         }
         for answer in &mut response.answers {
-            if let (Self::EndWithParent, Ok(Answer::Grant(grant))) = (self, answer) {
-                grant.ttl = lease;
+            if let (Self::EndWithParent, true, Ok(Answer::Grant(grant))) = (self, is_server, answer)
+            {
+                // It cuts leases that end later than its own does at its parent.
+                grant.ttl *= 2;
             }
         }
     }

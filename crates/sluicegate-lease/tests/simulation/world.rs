@@ -465,7 +465,7 @@ impl World {
         let now = self.now();
         if let (Some(rule), Some(response)) = (self.setting.without, &mut response) {
             let newest = self.link(to).newest;
-            rule.bend_response(response, newest, self.setting.lease);
+            rule.bend_response(response, newest, matches!(to, Party::Job(_)));
         }
         match to {
             Party::Client(at) => {

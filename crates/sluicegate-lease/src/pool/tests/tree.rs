@@ -63,7 +63,7 @@ fn a_server_that_is_learning_keeps_what_it_had_at_its_parent() {
         (learning.gets(&mut pool, SECOND), client("other", 100).gets(&mut pool, SECOND))
     };
     assert_eq!(after_election(true), (100.0, 0.0));
-    assert_eq!(after_election(false), (0.0, 50.0));
+    assert_eq!(after_election(false), (0.0, 100.0));
 }
 
 #[test]
