@@ -115,7 +115,7 @@ pub struct Release {
 /// A request for capacity.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// Who asks. Each process needs a name of its own: a [`Request`](crate::message::Request) adds its instance to it.
+    /// Who asks. Each process needs a name of its own: a [`Request`] adds its instance to it.
     pub client: &'a str,
     /// What for.
     pub resource: &'a str,

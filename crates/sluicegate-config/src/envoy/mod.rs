@@ -1,7 +1,7 @@
 //! Envoy's rate limit formats for sluicegate.
 //!
 //! [`read_yaml`] reads a configuration file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a
-//! [`Document`](crate::Document), as if its limits had been written in sluicegate's own format.
+//! [`Document`], as if its limits had been written in sluicegate's own format.
 //! [`Descriptors`] say what the descriptor keys in the file mean, and become a
 //! [`Format`](crate::Format) for [`Live`](crate::Live) and [`check`](crate::check()):
 //!

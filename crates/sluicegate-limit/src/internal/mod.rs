@@ -17,7 +17,7 @@ pub use crate::text::NamePiece;
 /// Limits that become rules, with keys that are written to a `Buffer`.
 ///
 /// `sluicegate-core` implements it, once, for its own buffer. So the compiler finds the buffer by itself, and
-/// [`Limit::by`] needs no import although this crate knows neither keys nor rules.
+/// [`Limit::by`](crate::Limit::by) needs no import although this crate knows neither keys nor rules.
 #[diagnostic::on_unimplemented(
     message = "rules need `sluicegate-core`, and this program does not depend on it",
     note = "without it, hold the state yourself: `limit.take(&mut state, now, cost)`"

@@ -167,7 +167,7 @@ impl ThrottleBuilder {
     }
 
     /// Guarantees the requests of this partition a share of the work in flight, which others may borrow while it is
-    /// idle: see [`SchedulerBuilder::partitions`]. [`partition_by`](ThrottleLayer::partition_by) says which requests
+    /// idle: see [`SchedulerBuilder::partitions`]. [`partition_by`](super::ThrottleLayer::partition_by) says which requests
     /// belong to it. All shares together are at most 1.
     pub fn partition(mut self, name: impl Into<String>, share: f64) -> Self {
         self.partitions.push((name.into(), share));

@@ -31,8 +31,9 @@ impl Layer {
         Self { enforcer }
     }
 
-    /// Decides about that many requests.
+    /// Decides about that many requests at one time. A request that waits keeps its place until the last one has come.
     fn ask(&self, limits: &[Limit], times: usize) {
+        let mut admissions = Vec::new();
         for _ in 0..times {
             let mut charge = Charge::new();
             for limit in limits {
@@ -40,7 +41,7 @@ impl Layer {
             }
             let permit = self.enforcer.queue(&mut charge);
             let outcome = self.enforcer.store.take(&charge).now();
-            drop(Enforcer::judge(self.enforcer.clone(), outcome, &mut charge, permit));
+            admissions.push(Enforcer::judge(self.enforcer.clone(), outcome, &mut charge, permit));
         }
     }
 }
