@@ -33,8 +33,23 @@ const LIMIT: &[(&str, &[&str])] = &[
 ];
 
 /// The open types of `sluicegate-config`.
-const CONFIG: &[(&str, &[&str])] =
-    &[("a place in a text has a line and a column", &["SourceLocation"])];
+const CONFIG: &[(&str, &[&str])] = &[
+    ("a place in a text has a line and a column", &["SourceLocation"]),
+    (
+        "a server reads and writes each in Envoy's messages",
+        &[
+            "Answer",
+            "CurrentLimit",
+            "Descriptor",
+            "Hits",
+            "Judgement",
+            "Question",
+            "Request",
+            "Status",
+            "Unit",
+        ],
+    ),
+];
 
 #[test]
 fn a_new_key_or_setting_breaks_no_caller() {

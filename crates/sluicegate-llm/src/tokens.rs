@@ -105,8 +105,8 @@ impl<V: View> CostOf<V> for Tokens {
 fn no_estimate() -> Missing {
     Missing::server(
         "an estimate of its tokens",
-        "put the layer that estimates around the rate limit, describe the request with `tokens`, or say what such a \
-         request costs by `tokens(..).or(..)`, or by a `default` in a file",
+        "describe the request with `tokens`; in code, put an `EstimateLayer` around the rate limit; or say what such a \
+         request costs, by a `default` in a file or by `tokens(..).or(..)`",
     )
 }
 
