@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
@@ -29,7 +29,11 @@ pub(crate) struct Setup<S> {
     pub(crate) inner: (Limit, Rejection),
     /// The clock that `/slow` waits by.
     pub(crate) clock: ManualClock,
+    /// Tells how many requests wait at the inner limit, once the server has started.
+    pub(crate) waiting: Waiting,
 }
+
+pub(crate) type Waiting = Arc<Mutex<Box<dyn Fn() -> usize + Send>>>;
 
 impl<S> Setup<S> {
     fn inner_memory(&self) -> Memory {
@@ -111,7 +115,11 @@ macro_rules! set_up_inner {
     ($limit:path, $setup:ident) => {{
         let memory = $setup.inner_memory();
         let (limit, rejection) = $setup.inner.clone();
-        $limit(limit.by(Global)).store(memory).rejection(rejection).fields(Fields::NONE)
+        let inner =
+            $limit(limit.by(Global)).store(memory).rejection(rejection).fields(Fields::NONE);
+        let same = inner.clone();
+        *$setup.waiting.lock().unwrap() = Box::new(move || same.waiting());
+        inner
     }};
 }
 

@@ -1,6 +1,7 @@
 //! The scenarios. Each sets up a rule, and checks what a client gets.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use sluicegate_core::{Fields, Header, Ip, Limit, ManualClock, Memory, Rejection,
 use sluicegate_tests::servers::until;
 
 use crate::client::{Connection, Response, get};
-use crate::servers::{Anywhere, Server, Setup};
+use crate::servers::{Anywhere, Server, Setup, Waiting};
 
 const CLIENT: Header = Header("x-client");
 
@@ -20,6 +21,7 @@ const CLIENT: Header = Header("x-client");
 pub(crate) struct Running {
     pub(crate) at: SocketAddr,
     pub(crate) clock: ManualClock,
+    waiting: Waiting,
 }
 
 impl Running {
@@ -49,9 +51,11 @@ pub(crate) fn start_with<S: Server>(
         on_store_error: OnStoreError::Admit,
         inner: (Limit::per_second(1_000_000), Rejection::block()),
         clock: clock.clone(),
+        waiting: Arc::new(Mutex::new(Box::new(|| 0))),
     };
     change(&mut setup);
-    Running { at: server.start(rule, setup), clock }
+    let waiting = setup.waiting.clone();
+    Running { at: server.start(rule, setup), clock, waiting }
 }
 
 const fn secs(seconds: u64) -> Duration {
@@ -313,10 +317,11 @@ scenarios! {
         });
         assert_eq!(running.statuses("/", "alice", 1), [200]);
         for _ in 0..3 {
-            let waiting = Connection::get(running.at, "/", &[("x-client", "alice")]);
-            until("the request to wait", || (running.clock.sleepers() == 1).then_some(()));
-            drop(waiting);
-            until("the request to be dropped", || (running.clock.sleepers() == 0).then_some(()));
+            let waiting = || running.waiting.lock().unwrap()();
+            let request = Connection::get(running.at, "/", &[("x-client", "alice")]);
+            until("the request to wait", || (waiting() == 1).then_some(()));
+            drop(request);
+            until("the request to be dropped", || (waiting() == 0).then_some(()));
         }
         running.clock.advance(secs(9));
         assert_eq!(running.statuses("/", "alice", 2), [200, 429]);

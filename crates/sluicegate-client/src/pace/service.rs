@@ -66,7 +66,7 @@ where
         if acquire.is_admitted() {
             let (response, _) = during(bound, || self.inner.call(request));
             return ResponseFuture::calling(response, PaceGuard::AtOnce(acquire), |held, _| {
-                drop(held)
+                drop(held);
             });
         }
         let patience = earlier(earlier(own, left()), request.timeout());

@@ -120,7 +120,9 @@ static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 ///
 /// By default those with a method that is idempotent (RFC 9110, 9.2.2), and those with an `Idempotency-Key`.
 #[derive(Clone, Default)]
-pub(crate) struct Repeatable(Option<Arc<dyn Fn(&OutgoingView<'_>) -> bool + Send + Sync>>);
+pub(crate) struct Repeatable(Option<Arc<IsRepeatable>>);
+
+type IsRepeatable = dyn Fn(&OutgoingView<'_>) -> bool + Send + Sync;
 
 impl Repeatable {
     /// Those for which `condition` holds for certain, too.
