@@ -76,7 +76,8 @@ fn problems(library: &Library) -> Vec<String> {
     };
     let missing = WANTED.iter().filter(|what| is_missing(&entry[**what]));
     let mut problems: Vec<_> = missing.map(|what| format!("{name} has no `{what}`")).collect();
-    if is_missing(&entry["metadata"]["docs"]["rs"]["rustdoc-args"]) {
+    let badges = &entry["metadata"]["docs"]["rs"]["rustdoc-args"];
+    if !library.features.is_empty() && is_missing(badges) {
         problems.push(format!("{name} has no badges for features on docs.rs"));
     }
     let files = FILES.iter().filter(|file| !directory.join(file).is_file());

@@ -121,7 +121,6 @@ pub(crate) enum Weekday {
 ///
 /// TOML and JSON files cannot express this. They have `header`, `path` and the other conditions instead.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(not(feature = "envoy"), expect(dead_code, reason = "only Envoy's files have them"))]
 pub(crate) struct Wildcard {
     /// The key: a header, a cookie, a query parameter, a claim, the host, the method, the path or the route.
     pub(crate) key: Key,
