@@ -15,7 +15,8 @@ pub(crate) fn read(path: &str) -> String {
 
 /// Runs a script beside this file, with the packages that `cargo xtask counterparts` has put into this repository.
 pub(crate) fn python(script: &str, arguments: &[&str], input: &str) -> Result<Value, String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counterparts/packaging").join(script);
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counterparts/packaging").join(script);
     let mut command = Command::new(find("python-with-schemas"));
     command.arg(file).args(arguments);
     command.current_dir(root()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
