@@ -50,14 +50,18 @@ const INTERPRETED_CASES: &str = "8";
 const INTERRUPTIONS: [(&str, &str); 2] =
     [("LOOM_MAX_PREEMPTIONS", "3"), ("LOOM_MAX_DURATION", "300")];
 
+/// In the short form, each model is tried for at most so many seconds. A few models have orders for minutes.
+const MOMENT: (&str, &str) = ("LOOM_MAX_DURATION", "30");
+
 /// The protocol of the table, and the wake-ups of the throttle, in every order in which two or three threads can meet.
 pub(crate) fn try_every_order(effort: Effort) -> Result<(), Failure> {
     for (package, models) in MODELS {
         let mut command = cargo(["test", "--package", package, "--lib", "--release", models]);
         command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
-        if effort == Effort::Long {
-            command.envs(INTERRUPTIONS);
-        }
+        match effort {
+            Effort::Short => command.env(MOMENT.0, MOMENT.1),
+            Effort::Long => command.envs(INTERRUPTIONS),
+        };
         Step::new(format!("every order of threads in {package}"), command).run()?;
     }
     Ok(())
