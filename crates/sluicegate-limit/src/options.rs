@@ -352,7 +352,7 @@ impl Limit {
         let more = before as u128 * percent as u128 / 100;
         let most = before as u128 + if more == 0 { 1 } else { more };
         if most >= (EXACT / 2) as u128 {
-            return Err(LimitError::new("so many percent over the limit are 2^52 or more"));
+            return Err(LimitError::new("the limit plus this percentage is 2^52 or more"));
         }
         match &mut self.spec {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {

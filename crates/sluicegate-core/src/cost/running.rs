@@ -81,7 +81,7 @@ impl RunningCost {
     /// What was reported is the whole cost. The request is settled with the next part of the body, and not only with its
     /// end, which may come late or never.
     pub fn finish(&self) {
-        // Whoever sees that the cost is final sees all that was reported before.
+        // `Release`: a thread that sees the flag also sees every cost that was reported before it.
         self.0.is_final.store(true, Ordering::Release);
     }
 

@@ -322,8 +322,8 @@ impl Terms {
         [(self.held, middle - from), (self.then, to - middle)]
     }
 
-    /// After how many microseconds so many parts have flowed, at [`Amount::millionths`] parts a microsecond. `None`
-    /// if that is never.
+    /// The microseconds until `parts` have flowed, at [`Amount::millionths`] parts a microsecond. `None` if that never
+    /// happens.
     pub(super) fn flows_in(&self, now: u64, parts: u128) -> Option<u64> {
         let left = self.until.saturating_sub(now);
         let before = u128::from(self.held.millionths()) * u128::from(left);

@@ -74,7 +74,7 @@ const FLUSH_EVERY: usize = 256;
 /// **At its limit,** a bucket of 128 tokens or more costs few questions. After a shortage, a process asks Redis in at most
 /// 6 of 100 requests, and refuses the others that find no token in hand. From then on, as many requests are refused as by
 /// [`Redis`] itself, within half a percent. Once, when a key that nobody has used comes to its limit, each process builds up
-/// a stock of up to 40 tokens of 1,000 a second, which no other process can spend: so many more requests are refused, once.
+/// a stock of up to 40 tokens of 1,000 a second, which no other process can spend. That many more requests are refused, once.
 /// A smaller bucket asks again whenever a refusal has ended.
 ///
 /// Tokens of a fixed window that a process does not spend are lost until the window ends. So a process takes half of what

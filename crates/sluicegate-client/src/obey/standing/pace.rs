@@ -93,7 +93,7 @@ impl Pace {
             _ if self.served == 0 => {}
             0 => {
                 let since = self.since.unwrap_or(now);
-                // The wait belongs to the time in which so many were served: the server has admitted nothing in it.
+                // The wait counts as time in which these requests were served, because the server admits nothing during it.
                 let passed = now.saturating_sub(since) + wait.min(SECOND);
                 self.gap = (passed / self.served).clamp(SHORTEST, SECOND);
                 self.due = now;

@@ -250,7 +250,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         expiry: u32,
     ) {
         let first = self.table.choice(fingerprint, 0);
-        // Whoever looks into the first bucket has to learn that the row may be elsewhere, and until when.
+        // A thread that reads the first bucket must learn that the row may be elsewhere, and until when.
         if self.buckets[place].0 != first {
             if let Some(first) = self.locked(first) {
                 self.buckets[first].1.note_displaced_until(expiry);
