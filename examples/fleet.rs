@@ -45,7 +45,7 @@ struct Report {
 #[tokio::main]
 async fn main() -> ExitCode {
     let end = match (env::var(MEMBER), env::var(URL)) {
-        (Ok(group), Ok(url)) => member(&group, &url).await,
+        (Ok(name), Ok(url)) => member(&name, &url).await,
         _ => fleet().await,
     };
     match end {
@@ -58,10 +58,10 @@ async fn main() -> ExitCode {
 }
 
 /// One process: sends what its part of the limit admits.
-async fn member(group: &str, url: &str) -> Result<(), Failure> {
+async fn member(fleet: &str, url: &str) -> Result<(), Failure> {
     let redis = Redis::builder().url(url).deadline(Duration::from_millis(200)).build()?;
-    let joined = redis.group(group).round(ROUND).join()?;
-    let limiter = Limiter::new(LIMIT).store(Share::live(Memory::new(), joined.members()));
+    let membership = redis.fleet(fleet).round(ROUND).join()?;
+    let limiter = Limiter::new(LIMIT).store(Share::new(Memory::new(), membership.fleet()));
 
     let mut ticks = interval(Duration::from_millis(10));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -72,7 +72,7 @@ async fn member(group: &str, url: &str) -> Result<(), Failure> {
             admitted += u64::from(limiter.take("api").now()?.is_admitted());
         }
         if tick % 100 == 0 {
-            let part = joined.members().part().map_or(0.0, |part| part.as_f64());
+            let part = membership.fleet().part().map_or(0.0, |part| part.as_f64());
             let a_second = (admitted as f64 / since.elapsed().as_secs_f64()).round() as u64;
             println!("{part} {a_second}");
             (admitted, since) = (0, Instant::now());
@@ -84,12 +84,12 @@ async fn member(group: &str, url: &str) -> Result<(), Failure> {
 /// Starts them, and shows what they do.
 async fn fleet() -> Result<(), Failure> {
     let redis = RedisServer::find_or_start().await?;
-    // A group of this run.
-    let group = format!("example-{}", std::process::id());
+    // A fleet of this run.
+    let name = format!("example-{}", std::process::id());
     let (reports, mut reported) = mpsc::channel(64);
     let mut processes = BTreeMap::new();
     let start = |processes: &mut BTreeMap<usize, Child>, member: usize| {
-        let child = start(member, &group, redis.url(), reports.clone())?;
+        let child = start(member, &name, redis.url(), reports.clone())?;
         processes.insert(member, child);
         Ok::<_, Failure>(())
     };
@@ -128,12 +128,12 @@ async fn fleet() -> Result<(), Failure> {
 
 fn start(
     member: usize,
-    group: &str,
+    fleet: &str,
     url: &str,
     reports: mpsc::Sender<Report>,
 ) -> Result<Child, Failure> {
     let mut child = Command::new(env::current_exe()?)
-        .env(MEMBER, group)
+        .env(MEMBER, fleet)
         .env(URL, url)
         .stdout(Stdio::piped())
         .kill_on_drop(true)

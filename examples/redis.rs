@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use sluicegate_axum::store::{Fallback, Share};
+use sluicegate_axum::store::{Fallback, Fleet, Share};
 use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer};
 use sluicegate_examples::RedisServer;
 use sluicegate_redis::Redis;
@@ -30,7 +30,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 // For each address, in both processes together.
 const LIMIT: Limit = Limit::sliding_log(10, Duration::from_secs(10));
 
-fn store(url: &str, prefix: &str) -> Result<Fallback<Redis, Share<Memory>>, Failure> {
+fn store(url: &str, prefix: &str) -> Result<Fallback<Redis, Share>, Failure> {
     let redis = Redis::builder()
         .url(url)
         .prefix(prefix)
@@ -38,13 +38,13 @@ fn store(url: &str, prefix: &str) -> Result<Fallback<Redis, Share<Memory>>, Fail
         .deadline(Duration::from_millis(500))
         .build()?;
     // Each of the two processes then admits one half of every limit, so that together they do not exceed it.
-    Ok(Fallback(redis, Share::new(Memory::new(), 1, 2)))
+    Ok(Fallback(redis, Share::new(Memory::new(), &Fleet::fixed(1, 2))))
 }
 
 async fn serve(
     listener: TcpListener,
     name: &'static str,
-    store: Fallback<Redis, Share<Memory>>,
+    store: Fallback<Redis, Share>,
 ) -> std::io::Result<()> {
     let app = Router::new()
         .route("/", get(move || async move { format!("Hello from the {name} process!\n") }))

@@ -1,4 +1,4 @@
-//! What a share of live members costs a decision, on top of `Memory` alone: the same limit and key, in turns.
+//! What a share costs a decision, on top of `Memory` alone: the same limit and key, in turns.
 //!
 //!     cargo run --release -p sluicegate-benches --example share
 //!     perf stat -e instructions:u,cycles:u target/release/examples/share Memory 10000000
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use sluicegate::adapter::{AtOnce, Charge};
 use sluicegate::key::KeyBuf;
-use sluicegate::store::{Members, Share, Store};
+use sluicegate::store::{Fleet, Share, Store};
 use sluicegate::{Limit, Memory};
 
 /// A name, and what decides once.
@@ -21,12 +21,12 @@ const ROUNDS: usize = 200;
 const TURNS: u32 = 20_000;
 
 fn main() {
-    let members = Members::assigned(96, Duration::from_secs(2));
-    let live = || Share::live(Memory::new(), &members);
+    let fleet = Fleet::assigned(96, Duration::from_secs(2));
+    let share = || Share::new(Memory::new(), &fleet);
     let rows: [Row; 3] = [
         ("Memory", decide(Memory::new())),
-        ("Share::live", decide(live())),
-        ("Share::live, counting what is wanted", decide(live().count_wanted())),
+        ("Share", decide(share())),
+        ("Share, counting what is wanted", decide(share().count_wanted())),
     ];
     // Each decision is admitted: a rate that nobody reaches.
     let limit = Limit::per_second(20_000_000_000);

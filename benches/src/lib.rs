@@ -8,6 +8,7 @@ pub mod floor;
 pub mod keys;
 pub mod load;
 pub mod process;
+#[cfg(feature = "server")]
 pub mod quota;
 pub mod remote;
 pub mod services;

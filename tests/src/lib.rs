@@ -1,12 +1,16 @@
 //! Tests that several crates have to pass: [`conformance`](mod@conformance) for every store, [`servers`] for tests that
 //! need a Redis server, the simulated servers of [`overload`](mod@overload), and a [`Request`] without a framework.
 
+pub mod certificates;
 pub mod conformance;
+pub mod log;
 pub mod operations;
 pub mod overload;
+pub mod random;
 mod request;
 #[cfg(unix)]
 pub mod servers;
+pub mod stores;
 mod subject;
 
 pub use self::request::{Request, names};
@@ -38,6 +42,8 @@ mod readmes {
     struct Llm;
     #[doc = include_str!("../../crates/sluicegate-redis/README.md")]
     struct Redis;
+    #[doc = include_str!("../../crates/sluicegate-swap/README.md")]
+    struct Swap;
     #[doc = include_str!("../../crates/sluicegate-tonic/README.md")]
     struct Tonic;
 }
@@ -49,6 +55,8 @@ mod guide {
     struct Algorithms;
     #[doc = include_str!("../../crates/sluicegate/src/guide/clients.md")]
     struct Clients;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/engines.md")]
+    struct Engines;
     #[doc = include_str!("../../crates/sluicegate/src/guide/first_limit.md")]
     struct FirstLimit;
     #[doc = include_str!("../../crates/sluicegate/src/guide/fleets.md")]

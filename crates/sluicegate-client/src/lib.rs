@@ -4,6 +4,23 @@
 //! of tonic; `reqwest::Client`; and, as middleware, the client of the crate `reqwest-middleware`. [`outgoing`] says what
 //! they see of a request. [`Outgoing`] is all layers in the right order.
 //!
+//! ```
+//! use http::{Request, Response};
+//! use sluicegate_client::{BoxError, Outgoing};
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! // In place of the function: a client of hyper-util, a channel of tonic, or `reqwest::Client`.
+//! let mut client = ServiceBuilder::new().layer(Outgoing::new()).service_fn(|_: Request<()>| async {
+//!     Ok::<_, BoxError>(Response::new("hello"))
+//! });
+//! let request = Request::get("https://api.example/").body(())?;
+//! assert_eq!(client.ready().await?.call(request).await?.body(), &"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! - `grpc`: reads `RetryInfo` in the details of a status of gRPC.
@@ -15,7 +32,7 @@
 pub mod adaptive_throttle;
 mod call;
 mod error;
-pub mod members;
+pub mod fleet;
 pub mod obey;
 pub mod outgoing;
 pub mod pace;

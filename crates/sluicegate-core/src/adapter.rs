@@ -7,7 +7,7 @@ pub use crate::admission::admit::Admission;
 pub use crate::admission::enforcer::{
     AsEnforcer, Enforcer, Hold, LeaveDecision, client_error, must_keep,
 };
-pub use crate::admission::gate::{Gate, QueuePermit, Treatment};
+pub use crate::admission::gate::{Gate, Treatment};
 pub use crate::admission::known::Known;
 pub use crate::admission::paid::{BodyGuard, HeaderLines, Paid, ReplyHead, ReplyRecord};
 pub use crate::admission::pending::Pending;
@@ -28,8 +28,15 @@ pub use crate::key::tag::KeyTag;
 pub use crate::observe::counts::{Counter, Counters};
 pub use crate::observe::observer::Observer;
 pub use crate::store::charge::{Charge, Debit};
-pub use crate::store::members::WaterLevel;
+pub use crate::store::fleet::WaterLevel;
 pub use crate::store::set_spent::SetSpent;
 pub use crate::store::{Answer, AtOnce};
 #[doc(inline)]
 pub use sluicegate_limit::{Attempt, Keys, Outcome, Receipt, State, decide, preview, remote};
+
+/// The circuit breaker of stores that decide elsewhere.
+pub mod breaker {
+    pub use crate::store::breaker::{
+        Backoff, Breaker, BreakerSettings, BreakerState, Permit, Transition,
+    };
+}

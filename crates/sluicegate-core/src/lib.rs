@@ -41,11 +41,13 @@
 //!   | `sluicegate_keyless_total` | `whose` | counter: `client` or `server` |
 //!   | `sluicegate_memory_keys`, `sluicegate_memory_capacity` | `store` | gauges, when `Memory::record_metrics` is called |
 //!   | `sluicegate_memory_turned_away_total`, `sluicegate_memory_counted_together_total` | `store` | counters, then too |
+//!   | `sluicegate_memory_file_refused_total`, `sluicegate_memory_file_failed_writes_total` | `store` | counters, then too, if the store is kept in a file |
 //!
 //!   A policy is the name of a limit. Policies after the 64th are `other`. Install the recorder before the first
 //!   request: the metrics of a policy are registered at its first decision.
 //! - `tracing`: events for refusals, bans, missing keys and failures, and the span `rate_limit` around decisions that
 //!   take time. No event holds a key unless an adapter is told to show keys.
+//! - `file`: keeps the counts of `Memory` in a file, so that they survive a restart.
 //! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
 //! - `geoip`: keys and conditions by country and region, from a GeoIP database.
 
@@ -64,7 +66,7 @@ pub mod store;
 
 mod admission;
 mod http;
-mod unheard;
+mod standard_error;
 
 pub use self::admission::gate::Rejection;
 pub use self::clock::ManualClock;

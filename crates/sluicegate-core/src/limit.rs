@@ -23,7 +23,7 @@ pub use sluicegate_limit::{
 
 pub(crate) use sluicegate_limit::internal::{
     CountedIn, LimitInternals, MOST_ENTRIES, NamePiece, OutcomeInternals, Step, TokenBucket, Words,
-    bounded, would_admit,
+    bounded,
 };
 pub(crate) use sluicegate_limit::{Attempt, Keys, Outcome, Receipt, State, decide, preview};
 

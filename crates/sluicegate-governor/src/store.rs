@@ -10,7 +10,7 @@ use sluicegate_core::limit::{LimitError, LimitStatus, Verdict, WhenFull};
 use sluicegate_core::store::{Store, StoreError};
 
 use crate::bucket::{Answer as BucketAnswer, Bucket, Row, micros};
-use crate::table::{Find, Found, Table};
+use crate::table::{Find, RowSlot, Table};
 
 /// The default capacity in keys.
 const KEYS: usize = 1 << 18;
@@ -120,11 +120,12 @@ enum Operation {
 fn take_what_has_room(
     charge: &Charge,
     buckets: &[Bucket],
-    rows: &mut [Found],
+    rows: &mut [RowSlot],
     now: u64,
 ) -> Result<Outcome, StoreError> {
-    let left_out =
-        |(found, debit): (&Found, &Debit)| !found.has_room && debit.cost <= debit.limit.capacity();
+    let left_out = |(found, debit): (&RowSlot, &Debit)| {
+        !found.has_room && debit.cost <= debit.limit.capacity()
+    };
     let left_out: Vec<bool> = rows.iter().zip(charge.debits()).map(left_out).collect();
     if !left_out.contains(&true) {
         return Ok(take(charge, buckets, rows, now));
@@ -148,7 +149,7 @@ fn take_what_has_room(
         part = part.patient(patience);
     }
     let part_buckets: Vec<Bucket> = counted.iter().map(|at| buckets[*at]).collect();
-    let mut part_rows: Vec<Found> = counted.iter().map(|at| rows[*at]).collect();
+    let mut part_rows: Vec<RowSlot> = counted.iter().map(|at| rows[*at]).collect();
     let outcome = take(&part, &part_buckets, &mut part_rows, now);
     if refuses && outcome.is_admitted() {
         return Err(full());
@@ -174,7 +175,7 @@ fn uncounted(limit: Limit) -> LimitStatus {
 }
 
 /// Charges every row, or none. Books the earliest moment at which all rows admit, if the charge may wait that long.
-fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
+fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [RowSlot], now: u64) -> Outcome {
     rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
     let asked = ask_all(charge, buckets, rows, now);
     let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
@@ -196,7 +197,7 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Ou
 }
 
 /// The answer that [`take`] would give.
-fn peek(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
+fn peek(charge: &Charge, buckets: &[Bucket], rows: &mut [RowSlot], now: u64) -> Outcome {
     rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
     let patience = charge.patience().unwrap_or_default();
     let asked = ask_all(charge, buckets, rows, now);
@@ -214,7 +215,7 @@ fn peek(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Ou
 fn preview(
     charge: &Charge,
     buckets: &[Bucket],
-    rows: &[Found],
+    rows: &[RowSlot],
     now: u64,
     patience: Duration,
 ) -> Outcome {
@@ -244,7 +245,7 @@ fn preview(
     Outcome::from_parts(verdict, statuses)
 }
 
-fn ask_all(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<BucketAnswer> {
+fn ask_all(charge: &Charge, buckets: &[Bucket], rows: &[RowSlot], now: u64) -> Vec<BucketAnswer> {
     (charge.debits().zip(buckets).zip(rows))
         .map(|((debit, bucket), found)| bucket.ask(found.row.debt(now), debit.cost))
         .collect()
@@ -263,18 +264,19 @@ fn longest(asked: &[BucketAnswer]) -> Option<Duration> {
 fn admit(
     charge: &Charge,
     buckets: &[Bucket],
-    rows: &[Found],
+    rows: &[RowSlot],
     now: u64,
     asked: &[BucketAnswer],
 ) -> Option<Vec<u64>> {
     let wait = longest(asked).filter(|wait| *wait <= charge.patience().unwrap_or_default())?;
     let keys = charge.keys();
-    let book = |(((asked, found), bucket), debit): (((&BucketAnswer, &Found), &Bucket), &Debit)| {
-        match asked {
-            BucketAnswer::Admit(debt) if wait.is_zero() => Some(*debt),
-            _ => bucket.book(found.row.debt(now), debit.cost, wait, keys),
-        }
-    };
+    let book =
+        |(((asked, found), bucket), debit): (((&BucketAnswer, &RowSlot), &Bucket), &Debit)| {
+            match asked {
+                BucketAnswer::Admit(debt) if wait.is_zero() => Some(*debt),
+                _ => bucket.book(found.row.debt(now), debit.cost, wait, keys),
+            }
+        };
     asked.iter().zip(rows).zip(buckets).zip(charge.debits()).map(book).collect()
 }
 

@@ -39,7 +39,7 @@ struct Shard {
 
 /// The row of a key, or a fresh one if there is none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct RowSlot {
     pub(crate) row: Row,
     /// Whether changes to the row are kept.
     pub(crate) has_room: bool,
@@ -79,7 +79,7 @@ impl Table {
         charge: &Charge,
         find: Find,
         now: u64,
-        change: impl FnOnce(&mut [Found]) -> T,
+        change: impl FnOnce(&mut [RowSlot]) -> T,
     ) -> T {
         let ids: Vec<_> = charge.debits().map(|debit| self.id(debit)).collect();
         // Always in the same order, so that no two charges wait for each other.
@@ -114,14 +114,16 @@ impl Table {
 
 impl Locked<'_> {
     /// The row of `id`, which is among the `ids` of the charge.
-    fn find(&mut self, id: &Id, find: Find, room: usize, now: u64, ids: &[(usize, Id)]) -> Found {
+    fn find(&mut self, id: &Id, find: Find, room: usize, now: u64, ids: &[(usize, Id)]) -> RowSlot {
         if let Some(row) = self.shard.rows.get(id) {
-            return Found { row: *row, has_room: true };
+            return RowSlot { row: *row, has_room: true };
         }
+        // Rows are written at the end. Until then, those that this charge was promised count as taken, or two keys of
+        // one request could get the same last place.
         let room = room - self.promised;
         let has_room = find == Find::OrInsert && self.shard.has_room(room, now, ids);
         self.promised += usize::from(has_room);
-        Found { row: Row::default(), has_room }
+        RowSlot { row: Row::default(), has_room }
     }
 }
 
@@ -129,6 +131,8 @@ impl Shard {
     /// Removes a few idle rows, and says whether there is room for another row. Rows in `kept` are about to be written and
     /// stay.
     fn has_room(&mut self, room: usize, now: u64, kept: &[(usize, Id)]) -> bool {
+        // Two looks for each new row: the sweep passes over the table faster than it can grow, so idle rows go without
+        // a task that clears up.
         let looks = if self.rows.len() < room { LOOK } else { LOOK_HARDER };
         for _ in 0..looks.min(self.ring.len()) {
             let Some(id) = self.ring.pop_front() else { break };
@@ -145,6 +149,7 @@ impl Shard {
     fn write(&mut self, id: Id, row: Row) {
         if let Some(known) = self.rows.get_mut(&id) {
             *known = row;
+        // A row that owes nothing equals a fresh one, so it is not worth a place.
         } else if row.debt > 0 {
             self.rows.insert(id, row);
             self.ring.push_back(id);

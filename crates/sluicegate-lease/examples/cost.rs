@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::key::KeyBuf;
-use sluicegate_core::store::{Members, Share, Store};
+use sluicegate_core::store::{Fleet, Share, Store};
 use sluicegate_core::{Limit, Memory};
 use sluicegate_lease::{Amount, LeasedLimit};
 
@@ -34,8 +34,8 @@ fn main() {
         }
         "memory" => ask(&Memory::new(), limit, times),
         "share" => {
-            let members = Members::assigned(1, Duration::from_secs(2));
-            ask(&Share::live(Memory::new(), &members).count_wanted(), limit, times);
+            let fleet = Fleet::assigned(1, Duration::from_secs(2));
+            ask(&Share::new(Memory::new(), &fleet).count_wanted(), limit, times);
         }
         _ => eprintln!("lease, refused, gauge, memory or share; and how often"),
     }

@@ -5,6 +5,26 @@
 //! dollars a day. The design is that of [Doorman](https://github.com/youtube/doorman) (2016), with one difference in
 //! kind: the sum of what clients may use is never more than the capacity. The [`pool`] says how.
 //!
+//! ```
+//! use sluicegate_lease::client::{Action, OnLoss, Session};
+//! use sluicegate_lease::{Amount, Pool, Template, Templates};
+//!
+//! // A server's part: 100 units of everything, divided fairly.
+//! let mut pool = Pool::new(Templates::new([Template::new("*", Amount::units(100))])?);
+//! pool.lead(0, 1, Some(Vec::new()));
+//!
+//! // A client's part: it wants 30 units, and uses nothing when it has lost its lease.
+//! let mut session = Session::new("worker-1", 0, 7);
+//! session.add("db", Amount::units(30), OnLoss::Stop);
+//!
+//! // What is sent between them, and how, is up to you.
+//! let Action::Ask(request) = session.poll(0) else { panic!("it asks at once") };
+//! let response = pool.answer(2, &request)?;
+//! session.answered(5, &response);
+//! assert_eq!(session.capacity(5, "db"), Amount::units(30));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The deciding parts have no clock, no runtime and no I/O: time is passed in, in milliseconds.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,7 +1,7 @@
 use crate::amount::Amount;
 use crate::client::{Action, Session};
 use crate::message::{Request, Response};
-use crate::pool::{AskError, Known, Pool};
+use crate::pool::{AskError, LeaseHolder, Pool};
 use crate::template::Templates;
 
 /// A server: a [`Pool`], and the [`Session`] with a parent if it leases its capacity.
@@ -37,7 +37,7 @@ impl Server {
     /// This server has become the master: see [`Pool::lead`]. `seed` is for jitter.
     ///
     /// A server with a parent numbers its requests from the fence, so that has at most 32 bits.
-    pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>, seed: u64) {
+    pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<LeaseHolder>>, seed: u64) {
         self.pool.lead(now, fence, known);
         // Each master begins above all sequence numbers of the last.
         // The parent knows all masters by one name and one instance, so each takes over what the last one held.
@@ -76,6 +76,7 @@ impl Server {
         if now >= self.hurries && self.pool.wants_much_more() && session.hurry(now) {
             self.hurries = now.saturating_add(HURRY_EVERY);
         }
+        // Nothing new is wanted and nothing is due, so the lists below need not be written.
         if self.pool.leased().all(|leased| session.asks_for(leased)) && !session.is_due(now) {
             return session.poll(now);
         }
@@ -86,6 +87,7 @@ impl Server {
             if session.has_returned(now, &resource) {
                 session.remove(&resource);
             } else {
+                // Not dropped at once: without a last report, the parent would count it until its lease ends.
                 session.set_demands(&resource, Vec::new());
                 session.set_outstanding(&resource, Amount::ZERO, false);
             }

@@ -40,6 +40,7 @@ impl Limit {
             return;
         }
         let is_own = state.written.parameters == parameters;
+        // The row has this account and no other. Nearly every row is like this, and nothing more is looked at.
         if is_own && state.others.as_ref().is_none_or(|others| others.accounts.is_empty()) {
             return;
         }
@@ -74,6 +75,8 @@ impl Limit {
         let Some(own) = { others }.find(|other| other.written.parameters == parameters) else {
             return false;
         };
+        // Swapped and not copied: the account that was in front takes the place of the one that comes forward, so none
+        // is lost and none is there twice.
         core::mem::swap(&mut own.words, &mut state.words);
         core::mem::swap(&mut own.written, &mut state.written);
         true
@@ -162,6 +165,8 @@ impl Limit {
         let mut took_all = true;
         for other in &mut others.accounts {
             let algorithm = self.algorithm.with_parameters(other.written.parameters);
+            // Up to its capacity, and not beyond: debts that these numbers would never have admitted must not keep
+            // their clients out for longer than their own limit does.
             if !algorithm.charge_up_to_all(&mut other.words, now, cost) {
                 took_all = false;
                 // Whether an earlier charge was taken in full is unknown from here on.
@@ -180,6 +185,7 @@ impl Limit {
         cost: u64,
         back: u64,
     ) {
+        // An account that was too full took only a part, and no receipt says how much.
         let Some(others) = state.others.as_mut().filter(|_| receipt.by_all) else { return };
         for other in &mut others.accounts {
             if other.written.since <= receipt.since {

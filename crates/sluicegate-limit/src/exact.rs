@@ -10,7 +10,7 @@ pub(crate) const EXACT: u64 = 1 << 53;
 /// Lengths of a tick to try, in microseconds: the finest whose products stay exact is taken.
 pub(crate) const TICKS: [u64; 3] = [1, 1_000, 1_000_000];
 
-pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub(crate) const fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

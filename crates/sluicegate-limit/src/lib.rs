@@ -41,6 +41,7 @@ extern crate alloc;
 
 mod accounts;
 mod algorithm;
+mod bytes;
 mod constructors;
 mod decide;
 mod decision;
@@ -57,9 +58,11 @@ mod outcome;
 mod part;
 #[doc(hidden)]
 pub mod remote;
+mod shape;
 mod state;
 mod take;
 mod text;
+mod when_full;
 
 #[cfg(test)]
 mod testing;
@@ -71,7 +74,7 @@ pub use self::decision::{Decision, LimitStatus, Verdict};
 pub use self::error::LimitError;
 pub use self::limit::{Limit, LimitName};
 pub use self::list::{Limits, MAX_LIMITS};
-pub use self::options::WhenFull;
 pub use self::outcome::Outcome;
 pub use self::part::Part;
 pub use self::state::{Receipt, State};
+pub use self::when_full::WhenFull;

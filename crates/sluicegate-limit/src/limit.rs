@@ -15,7 +15,7 @@ use crate::exact::EXACT;
 use crate::identity::{identity, identity_as};
 use crate::internal::IntoRule;
 use crate::list::Limits;
-use crate::options::WhenFull;
+use crate::when_full::WhenFull;
 
 /// How much may be spent in how much time, by which algorithm.
 ///

@@ -138,6 +138,7 @@ impl Step {
     /// The words are what was written. If nothing was charged, nothing can be given back.
     pub(crate) fn receipt(&self) -> Receipt {
         let words = if self.role == Role::Charged { self.words() } else { [0; 2] };
+        // A shadow that would have refused charged nothing, although the request was admitted.
         let void = self.role == Role::Shadowed;
         let receipt =
             Receipt { via: self.via, void, part: self.part, ..Receipt::from_words(words) };

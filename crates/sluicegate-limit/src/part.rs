@@ -3,6 +3,8 @@
 use core::cmp::Ordering;
 use core::fmt;
 
+use crate::exact::gcd;
+
 /// A part of a whole, such as one of 96.
 ///
 /// It is kept as the weight of one request, which is 96 in this example. Only the weight of requests differs between
@@ -47,6 +49,7 @@ impl Part {
         let divisor = gcd(parts, of).max(1);
         let (parts, of) = (parts / divisor, of / divisor);
         let shift = 64 - of.leading_zeros().min(64);
+        // Too small rather than too large: the numerator loses its lower bits, and the denominator gains one.
         let of = if shift == 0 { of } else { (of >> shift) + 1 };
         Self::of(u64::try_from(parts >> shift).ok()?, u64::try_from(of).unwrap_or(u64::MAX))
     }
@@ -73,12 +76,14 @@ impl Part {
     pub(crate) fn weigh(self, whole: u64) -> Option<u64> {
         let (weight, shift) = self.parts();
         let heavy = whole.checked_mul(weight)?;
+        // Rounded up, so that the parts of all members together are never more than the whole.
         Some((heavy >> shift) + u64::from(heavy & ((1 << shift) - 1) != 0))
     }
 
     /// This part of `count`, rounded down.
     pub(crate) fn portion(self, count: u64) -> u64 {
         let (weight, shift) = self.parts();
+        // Rounded down, for the same reason as the weight is rounded up.
         let portion = (u128::from(count) << shift) / u128::from(weight);
         u64::try_from(portion).unwrap_or(count)
     }
@@ -104,13 +109,6 @@ impl Part {
     const fn parts(self) -> (u64, u32) {
         ((self.0 >> SHIFT_BITS) as u64, self.0 & ((1 << SHIFT_BITS) - 1))
     }
-}
-
-const fn gcd(mut a: u128, mut b: u128) -> u128 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// `of / parts`, rounded up, in units of `2^-shift`.

@@ -24,6 +24,7 @@ use crate::limit::{AlgorithmSpec, Limit};
 use crate::outcome::Outcome;
 use crate::state::{Account as OwnAccount, Receipt, State, WrittenBy};
 
+pub use crate::bytes::{read_state, write_state};
 pub use crate::outcome::{LimitOutcome, Role};
 
 /// Every number of the arithmetic is below this, so that a double holds it exactly.
@@ -356,4 +357,47 @@ pub fn never_fits(limit: &Limit, cost: u64, patience: Option<Duration>) -> bool 
 /// The outcome of a charge, with a fact for each limit that it owes to, in that order.
 pub fn outcome(verdict: Verdict, facts: impl IntoIterator<Item = LimitOutcome>) -> Outcome {
     Outcome::new(verdict, facts.into_iter().collect())
+}
+
+/// The verdict on a charge that is decided in parts, each by itself. Refused if any part is refused, for the longest time
+/// of all; else admitted when the last part is.
+pub fn joined(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    verdicts.fold(Verdict::Admit { wait: Duration::ZERO }, |all, one| match (all, one) {
+        (Verdict::Never, _) | (_, Verdict::Never) => Verdict::Never,
+        (Verdict::Refuse { retry_after: all }, Verdict::Refuse { retry_after: one }) => {
+            Verdict::Refuse { retry_after: all.zip(one).map(|(all, one)| all.max(one)) }
+        }
+        (refused @ Verdict::Refuse { .. }, _) | (_, refused @ Verdict::Refuse { .. }) => refused,
+        (Verdict::Admit { wait: all }, Verdict::Admit { wait: one }) => {
+            Verdict::Admit { wait: all.max(one) }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn admit(seconds: u64) -> Verdict {
+        Verdict::Admit { wait: Duration::from_secs(seconds) }
+    }
+
+    const fn refuse(seconds: u64) -> Verdict {
+        Verdict::Refuse { retry_after: Some(Duration::from_secs(seconds)) }
+    }
+
+    #[test]
+    fn one_refusal_refuses_all_for_as_long_as_the_longest() {
+        let unknown = Verdict::Refuse { retry_after: None };
+        for (verdicts, expected) in [
+            (vec![admit(0), admit(0)], admit(0)),
+            (vec![admit(2), admit(1)], admit(2)),
+            (vec![admit(0), refuse(1), admit(5)], refuse(1)),
+            (vec![refuse(3), refuse(7)], refuse(7)),
+            (vec![refuse(3), unknown], unknown),
+            (vec![unknown, Verdict::Never, admit(0)], Verdict::Never),
+        ] {
+            assert_eq!(joined(verdicts.into_iter()), expected);
+        }
+    }
 }

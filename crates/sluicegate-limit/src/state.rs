@@ -32,8 +32,7 @@ pub struct State {
     /// Since when refusals are counted towards a ban, and how many there were.
     pub(crate) strikes: Words,
     /// The numbers that have written the words, if they can change.
-    #[doc(hidden)]
-    pub written: WrittenBy,
+    pub(crate) written: WrittenBy,
     /// What is spent under other numbers, if there are any.
     pub(crate) others: Option<Box<OtherAccounts>>,
     /// The stamps of a sliding log.
@@ -73,7 +72,7 @@ impl State {
 
 /// The numbers that give the words their meaning, of the limit that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WrittenBy {
+pub(crate) struct WrittenBy {
     /// The parameters of the algorithm; zeros if nothing is written.
     pub(crate) parameters: Parameters,
     /// Since when the account exists. Earlier charges were not charged to it.

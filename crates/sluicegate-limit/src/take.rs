@@ -111,7 +111,8 @@ impl Limit {
         if receipt.void {
             return;
         }
-        // More is owed by the numbers that hold now. Giving back needs the account that was charged.
+        // More is owed by the numbers that hold now. Giving back needs the account that was charged: where it is gone,
+        // there is nothing to give back to.
         if spent > cost {
             self.meet(state, now);
         } else if !self.knows(state, receipt) {
@@ -169,6 +170,8 @@ impl Limit {
     pub(crate) fn earliest(&self, state: &State, now: u64, cost: u64, from: u64) -> Earliest {
         let mut from = from;
         if self.ban > 0 {
+            // Ban, gap and algorithm are asked one after the other, each from the moment of the one before. None of
+            // them can make the moment earlier again, so one pass is enough.
             from = from.max(time_left(state.ban, now));
         }
         if self.gap > 0 {
@@ -193,8 +196,7 @@ impl Limit {
 
     /// Whether a request with this patience can never be admitted: it costs more than the limit holds, or it would
     /// have to stay in the limit's own queue for longer even if the queue were empty.
-    #[doc(hidden)]
-    pub fn never_admits(&self, cost: u64, patience: Option<u64>) -> bool {
+    pub(crate) fn never_admits(&self, cost: u64, patience: Option<u64>) -> bool {
         let too_long = patience.is_some_and(|patience| self.shortest_queue(cost) > patience);
         too_long || self.never_fits(cost)
     }
@@ -222,6 +224,8 @@ impl Limit {
     }
 
     pub(crate) fn books(&self, state: &State, now: u64, cost: u64, wait: u64, keys: Keys) -> bool {
+        // A place that this limit's own wait explains is the ordinary case. `another` means that some other limit asks
+        // for a later one, and then this one may be shut for clients who need only it.
         let own = self.queued(state, now, cost).unwrap_or(0);
         let on_its_own =
             matches!(self.earliest(state, now, cost, 0), Earliest::At(at) if wait <= own.max(at));
@@ -277,6 +281,8 @@ impl Limit {
         if self.gap > 0 {
             TokenBucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
+        // Remembered with the charge: one that was made during a ban cannot have caused it, and giving it back must not
+        // lift it. A patient request may be charged during a ban, for a moment after it.
         let banned = time_left(state.ban, now) > 0 || self.struck_for(state, now) > 0;
         let (since, by_all) = self.charge_others(state, now, cost);
         let gap = state.gap;
@@ -310,6 +316,8 @@ impl Limit {
 
     /// Counts a refusal, which may begin a ban.
     pub(crate) fn strike(&self, state: &mut State, now: u64, cost: u64) {
+        // Attempts during a ban do not make it longer, or a client that retries by a timer would never come back. They
+        // are counted, because a pardon has to outweigh them.
         if time_left(state.ban, now) > 0 {
             state.refused = state.refused.saturating_add(cost);
             return;
@@ -325,6 +333,8 @@ impl Limit {
             state.strikes = [since, count + 1];
             return;
         }
+        // The ban is counted from when the limit itself would admit. A short one would otherwise be over before that,
+        // and change nothing.
         let interval = match self.earliest(state, now, cost, 0) {
             Earliest::At(delay) => delay,
             Earliest::Unknown | Earliest::Never => 0,
@@ -345,6 +355,8 @@ impl Limit {
         let is_banned = time_left(state.ban, now) > 0;
         let since = if is_banned { state.ban[0] } else { state.strikes[0] };
         let is_on_record = is_banned || self.struck_for(state, now) > 0;
+        // The charge must have counted when the refusals began: one that had already left the window then kept nobody
+        // out.
         if is_on_record && !receipt.banned && self.algorithm.counted(receipt, since) {
             // Without this charge, all refused requests would have been admitted.
             state.refused = state.refused.saturating_sub(back);

@@ -21,7 +21,7 @@ use core::time::Duration;
 
 use crate::error::LimitError;
 use crate::limit::{AlgorithmSpec, Limit};
-use crate::options::WhenFull;
+use crate::when_full::WhenFull;
 
 /// The units that are printed, largest first; microseconds divide everything.
 const UNITS: [(&str, u64); 7] = [

@@ -78,12 +78,13 @@ impl Usage {
 /// ```
 #[derive(Debug)]
 pub struct TokenUsage(
-    // Not to be cloned, so that nobody leaves it itself in a response, where no limit looks for it. Its parts are always `Reported`.
+    // Not to be cloned, so that nobody leaves it itself in a response, where no limit looks for it. Its parts are
+    // always `UsageParts`.
     RunningCost,
 );
 
 #[derive(Debug, Default)]
-struct Reported {
+struct UsageParts {
     input: AtomicU64,
     output: AtomicU64,
     cached: AtomicU64,
@@ -94,12 +95,12 @@ struct Reported {
 impl TokenUsage {
     /// Nothing is reported yet.
     pub fn new() -> Self {
-        Self(RunningCost::with_parts(Reported::default()))
+        Self(RunningCost::with_parts(UsageParts::default()))
     }
 
     /// The usage that a response's cost is made of, if it is one.
     pub fn of(cost: RunningCost) -> Option<Self> {
-        cost.parts::<Reported>().is_some().then(|| Self(cost))
+        cost.parts::<UsageParts>().is_some().then(|| Self(cost))
     }
 
     /// What to leave in the response's extensions.
@@ -112,7 +113,7 @@ impl TokenUsage {
         Self(self.0.clone())
     }
 
-    fn reported(&self) -> &Reported {
+    fn reported(&self) -> &UsageParts {
         self.0.parts().expect("`new` and `of` take no other parts")
     }
 

@@ -18,11 +18,11 @@ use crate::rows::Naming;
 use crate::runtime::Runtime;
 use crate::store::Redis;
 use crate::wire::address::{self, Topology};
-use crate::wire::breaker::{Backoff, BreakerSettings};
 use crate::wire::certificates::Certificates;
 use crate::wire::cluster::Cluster;
 use crate::wire::node::{ConnectSettings, Node, NodeContext};
 use crate::wire::route::Route;
+use sluicegate_core::adapter::breaker::{Backoff, BreakerSettings};
 
 /// Configures a [`Redis`] store.
 ///

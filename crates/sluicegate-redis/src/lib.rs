@@ -3,14 +3,14 @@
 //!
 //! ```no_run
 //! use sluicegate_core::{Limit, Memory};
-//! use sluicegate_core::store::{Fallback, Share};
+//! use sluicegate_core::store::{Fallback, Fleet, Share};
 //! use sluicegate_redis::Redis;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! // Inside a tokio runtime. It returns at once, and the server need not be there yet.
 //! let redis = Redis::connect("redis://limiter:secret@redis.internal:6379")?;
 //! // While the server is away, each of four processes admits a quarter of every limit.
-//! let store = Fallback(redis, Share::new(Memory::new(), 1, 4));
+//! let store = Fallback(redis, Share::new(Memory::new(), &Fleet::fixed(1, 4)));
 //! # let _ = store;
 //! # Ok(())
 //! # }
@@ -112,7 +112,7 @@
 //!
 //! # No round trip at all
 //!
-//! Processes that [join a group](Redis::group) tell each other by heartbeats, and divide limits among themselves. Each
+//! Processes that [join a fleet](Redis::fleet) tell each other by heartbeats, and divide limits among themselves. Each
 //! decides its part in memory, at any rate. While the server is away, everyone keeps the part that it had.
 //!
 //! # What the server's user needs
@@ -145,10 +145,10 @@
 mod builder;
 mod exchange;
 mod failure;
+mod fleet;
 mod lease;
 #[cfg(feature = "mastership")]
 mod mastership;
-mod members;
 mod observe;
 mod places;
 mod refusals;
@@ -160,12 +160,12 @@ mod wire;
 
 pub use self::builder::{ConfigError, RedisBuilder};
 pub use self::failure::{Failure, FailureKind};
+pub use self::fleet::FleetBuilder;
 pub use self::lease::Leased;
-pub use self::members::{Group, Joined};
 pub use self::store::Redis;
 
 #[cfg(feature = "mastership")]
-pub use self::mastership::{Candidacy, Elected};
+pub use self::mastership::{Candidacy, RedisMastership};
 
 /// What the stores have done so far: the types that [`Redis::counts`] and [`Leased::counts`] return.
 ///

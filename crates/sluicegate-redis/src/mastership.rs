@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sluicegate_lease::pool::{Change, Known};
+use sluicegate_lease::pool::{Change, LeaseHolder};
 use sluicegate_lease::{Mastership, Role, candidate_problem};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,7 +18,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::rows::mastership_keys;
 use crate::runtime::before;
 use crate::script::Call;
-use crate::script::master::{Candidate, Election, LIST_END, Page, Say, Term, is_written};
+use crate::script::master::{
+    Candidate, Election, ElectionRequest, LIST_END, Page, Term, is_written,
+};
 use crate::store::Redis;
 
 impl Redis {
@@ -94,7 +96,7 @@ impl Candidacy {
     ///
     /// When there is no tokio runtime, the name or the address is empty or longer than 1,024 bytes, or the lease is shorter
     /// than 100 ms or longer than a minute, or the longest lease of a client is longer than a year.
-    pub fn stand(self) -> Result<Elected, ConfigError> {
+    pub fn stand(self) -> Result<RedisMastership, ConfigError> {
         let shared = &self.redis.0;
         if let Some(problem) = candidate_problem(&self.name, &self.address) {
             return Err(ConfigError::new(problem));
@@ -126,21 +128,21 @@ impl Candidacy {
         let held = Arc::new(());
         let alive = Arc::downgrade(&held);
         shared.runtime.spawn(run(Arc::clone(shared), Arc::clone(&candidate), sender, alive));
-        Ok(Elected { redis: self.redis, candidate, roles, _held: held })
+        Ok(RedisMastership { redis: self.redis, candidate, roles, _held: held })
     }
 }
 
 /// A candidate for a mastership, and the master if it is elected. Dropped, it resigns: another candidate takes over within a
 /// quarter of the lease.
 #[derive(Debug)]
-pub struct Elected {
+pub struct RedisMastership {
     redis: Redis,
     candidate: Arc<Candidate>,
     roles: watch::Receiver<Role>,
     _held: Arc<()>,
 }
 
-impl Mastership for Elected {
+impl Mastership for RedisMastership {
     fn roles(&self) -> watch::Receiver<Role> {
         self.roles.clone()
     }
@@ -161,8 +163,8 @@ impl Mastership for Elected {
 
 fn change(change: &Change) -> (bool, Vec<u8>) {
     match change {
-        Change::Joined { resource, client } => (true, write(resource, client)),
-        Change::Left { resource, client } => (false, write(resource, client)),
+        Change::Add { resource, client } => (true, write(resource, client)),
+        Change::Remove { resource, client } => (false, write(resource, client)),
     }
 }
 
@@ -186,33 +188,37 @@ pub(crate) async fn run(
     let mut heard = Term::default();
     loop {
         if held.strong_count() == 0 {
-            let resigning = say(&shared, &candidate, heard, &Say::Resign);
+            let resigning = say(&shared, &candidate, heard, &ElectionRequest::Resign);
             let _ = before(shared.runtime.sleep(lease), resigning).await;
             return;
         }
         let next = shared.runtime.sleep(lease / CALLS);
+        // The time is taken before the call, so that this process never takes itself for the master for longer than the
+        // server does.
         let mut soonest = lease / CALLS;
         let sent = Instant::now();
-        let answer = ask(&shared, &candidate, heard, &Say::Campaign).await;
+        let answer = ask(&shared, &candidate, heard, &ElectionRequest::Campaign).await;
         match answer.and_then(|answer| Election::parse(&answer).ok()) {
             Some(Election::Begins { heard: own, left, is_known }) => {
                 // A new master leads only when it knows who may hold leases, or that nobody can know.
-                let mut reign = Reign { heard: own, until: end(sent, left) };
+                let mut term = CurrentTerm { heard: own, until: end(sent, left) };
                 let clients = match is_known {
-                    true => reign.clients(&shared, &candidate, &held).await.map(Some),
+                    true => term.clients(&shared, &candidate, &held).await.map(Some),
                     false => Some(None),
                 };
-                heard = reign.heard;
+                heard = term.heard;
+                // Without clients, the mastership has ended while the list was read. Only a whole list lets it lead: of
+                // a part, it would grant what clients in the rest still use.
                 match clients {
                     Some(known) => {
-                        roles.send_replace(master(reign, known.map(Arc::from)));
+                        roles.send_replace(master(term, known.map(Arc::from)));
                     }
                     None => become_other(&roles, None),
                 }
             }
             Some(Election::Stays { heard: own, left }) => {
                 heard = own;
-                stay(&roles, Reign { heard, until: end(sent, left) });
+                stay(&roles, CurrentTerm { heard, until: end(sent, left) });
             }
             Some(Election::Other { heard: Term { fence, ends }, left, address }) => {
                 // Fences grow even if Redis has lost its keys: the next master takes one above all that a candidate has seen.
@@ -221,6 +227,7 @@ pub(crate) async fn run(
                 let is_other = address != candidate.address && left > 0;
                 become_other(&roles, is_other.then(|| address.into()));
             }
+            // No answer says nothing about who is the master. What was heard last is in force until its end.
             None => lapse(&roles),
         }
         // A candidate looks again when the present mastership may end, and not a quarter of a lease later.
@@ -230,12 +237,12 @@ pub(crate) async fn run(
 
 /// A mastership, as far as it was heard of.
 #[derive(Debug, Clone, Copy)]
-struct Reign {
+struct CurrentTerm {
     heard: Term,
     until: Instant,
 }
 
-impl Reign {
+impl CurrentTerm {
     /// The clients of earlier masters, page by page, so that no call keeps the server from others for long. Each page
     /// prolongs the mastership. `None` if it has ended.
     async fn clients(
@@ -243,11 +250,11 @@ impl Reign {
         shared: &Arc<Shared>,
         candidate: &Candidate,
         held: &Weak<()>,
-    ) -> Option<Vec<Known>> {
+    ) -> Option<Vec<LeaseHolder>> {
         let (mut known, mut cursor) = (Vec::new(), LIST_END.to_vec());
         while held.strong_count() > 0 && Instant::now() < self.until {
             let sent = Instant::now();
-            let answer = ask(shared, candidate, self.heard, &Say::List(&cursor)).await;
+            let answer = ask(shared, candidate, self.heard, &ElectionRequest::List(&cursor)).await;
             // Without an answer, the same page is asked for again.
             let Some(page) = answer.and_then(|answer| Page::parse(&answer).ok()) else { continue };
             let Page { ends, left, cursor: next, clients } = page?;
@@ -277,9 +284,10 @@ pub(crate) async fn record(
     fence: u32,
     changes: &[(bool, Vec<u8>)],
 ) -> Result<bool, Failure> {
+    // With the fence alone: a record counts if this master still is one, whatever end it heard of.
     let heard = Term { fence: fence.into(), ..Term::default() };
     for changes in changes.chunks(CHANGES) {
-        let answer = say(shared, candidate, heard, &Say::Record(changes)).await?;
+        let answer = say(shared, candidate, heard, &ElectionRequest::Record(changes)).await?;
         let is_written = is_written(&answer)
             .map_err(|malformed| Failure::because(FailureKind::Protocol, malformed.to_string()))?;
         if !is_written {
@@ -294,7 +302,7 @@ async fn ask(
     shared: &Arc<Shared>,
     candidate: &Candidate,
     heard: Term,
-    saying: &Say<'_>,
+    saying: &ElectionRequest<'_>,
 ) -> Option<Vec<u8>> {
     let patience = shared.runtime.sleep(Duration::from_micros(candidate.lease) / CALLS);
     before(patience, say(shared, candidate, heard, saying)).await.and_then(Result::ok)
@@ -304,7 +312,7 @@ async fn say(
     shared: &Arc<Shared>,
     candidate: &Candidate,
     heard: Term,
-    say: &Say<'_>,
+    say: &ElectionRequest<'_>,
 ) -> Result<Vec<u8>, Failure> {
     let now = shared.runtime.clock.as_manual().map(sluicegate_core::ManualClock::now);
     let slot = shared.route.slot(&candidate.keys[0]);
@@ -312,18 +320,20 @@ async fn say(
     deliver_once(shared, &request).await
 }
 
-fn stay(roles: &watch::Sender<Role>, reign: Reign) {
+fn stay(roles: &watch::Sender<Role>, term: CurrentTerm) {
     roles.send_modify(|role| {
         let known = match role {
+            // Kept from before if nobody has read it yet: a watch shows the latest value only, and a master that is
+            // prolonged quickly must not lose its list.
             Role::Master { known, .. } => known.take(),
             Role::Other { .. } => None,
         };
-        *role = master(reign, known);
+        *role = master(term, known);
     });
 }
 
 /// Fences count masters, and there are not four thousand million of them.
-fn master(Reign { heard, until }: Reign, known: Option<Arc<[Known]>>) -> Role {
+fn master(CurrentTerm { heard, until }: CurrentTerm, known: Option<Arc<[LeaseHolder]>>) -> Role {
     let fence = u32::try_from(heard.fence).unwrap_or(u32::MAX);
     Role::Master { fence, until: Some(until), known }
 }
@@ -355,12 +365,12 @@ pub(crate) fn write(resource: &str, client: &str) -> Vec<u8> {
     [&length.to_le_bytes(), resource.as_bytes(), client.as_bytes()].concat()
 }
 
-fn read(text: &[u8]) -> Option<Known> {
+fn read(text: &[u8]) -> Option<LeaseHolder> {
     let (length, names) = text.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (resource, client) = names.split_at_checked(length)?;
     let name = |bytes| std::str::from_utf8(bytes).ok().map(Into::into);
-    Some(Known { resource: name(resource)?, client: name(client)? })
+    Some(LeaseHolder { resource: name(resource)?, client: name(client)? })
 }
 
 #[cfg(test)]

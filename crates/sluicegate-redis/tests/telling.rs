@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::{Answer, Charge};
 use sluicegate_core::key::KeyBuf;
-use sluicegate_core::store::{Fallback, Share, Store};
+use sluicegate_core::store::{Fallback, Fleet, Share, Store};
 use sluicegate_core::{Limit, ManualClock, Memory};
 use sluicegate_redis::Redis;
 
@@ -36,7 +36,7 @@ async fn an_outage_behind_a_fallback_is_told_when_it_begins_and_when_it_ends() {
     let redis = redis.reconnect(Duration::from_millis(1), Duration::from_millis(4));
     let redis = redis.build().expect("a good URL");
     let share = Memory::builder().clock(&clock).build();
-    let store = Fallback(redis, Share::new(share, 1, 4));
+    let store = Fallback(redis, Share::new(share, &Fleet::fixed(1, 4)));
     let take = async || {
         let charge = Charge::of(Limit::per_second(1_000), KeyBuf::of("alice"), 1);
         let outcome = match store.take(&charge) {

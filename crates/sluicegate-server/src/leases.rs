@@ -5,7 +5,7 @@
 //! Envoys draw on the same pool, so all together never get more than the capacity.
 //!
 //! The server believes each client its name, so open the port to programs that you trust, by mutual TLS for example.
-//! [Clients](crate::capacity::Client) of the file say which names may draw on a capacity, and with what weight. Names that
+//! [Clients](crate::capacity::Capacities::read) of the file say which names may draw on a capacity, and with what weight. Names that
 //! begin with `envoy/` are refused, because they are those of Envoys.
 
 use sluicegate_lease::CapacityService;

@@ -38,10 +38,8 @@
 //!
 //! Most programs need [`Server`], [`Service`] and [`Policies`], which show `sluicegate-core` alone, and
 //! `sluicegate-config` where a file was read. The modules for a server of your own take and return types of `axum` 0.8
-//! (`Router` in [`admin`], [`api`] and [`auth`]), `tonic` 0.14 (`RoutesBuilder` in [`rls`], [`rlqs`], [`auth`] and
-//! [`leases`]), `http` 1, `hyper` 1, `tokio-rustls` 0.26, `sluicegate-config` ([`rls`]) and
-//! `sluicegate-lease` ([`capacity`]). A release of this crate that changes to another major version of one of them is a
-//! major release, too.
+//! (`Router` in [`api`] and [`auth`]) and `tonic` 0.14 (`RoutesBuilder` in [`rls`], [`rlqs`], [`auth`] and [`leases`]). A
+//! release of this crate that changes to another major version of one of them is a major release, too.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -148,7 +148,7 @@ impl Service {
     }
 
     /// Whether the service is about to stop: load balancers should send requests elsewhere.
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.0.health.is_stopping()
     }
 }

@@ -4,6 +4,19 @@
 //! is bounded in cost and is drained at the server's capacity. When the queue is full, a request evicts less critical
 //! ones or is refused at once, so the server keeps doing useful work under any load.
 //!
+//! ```
+//! # #[cfg(feature = "tower")] {
+//! use std::time::Duration;
+//! use sluicegate_throttle::Throttle;
+//!
+//! // All processors that handlers can use, and a queue in which nobody waits for much longer than a fifth of a second.
+//! let throttle = Throttle::builder().cpu(1.0).queue(Duration::from_millis(200)).build()?;
+//! let layer = throttle.layer();
+//! # let _ = layer;
+//! # }
+//! # Ok::<(), sluicegate_throttle::ConfigError>(())
+//! ```
+//!
 //! The deciding parts, [`scheduler`], [`predict`] and [`adaptive`], have no clock, no runtime and no I/O.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -55,6 +55,7 @@
 //!   it holds one, `hyper::upgrade::Upgraded::downcast` no longer finds the type of the server.
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the `metrics` facade.
 //!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
+//! - `file`: keeps the counts of `Memory` in a file, so that they survive a restart.
 //! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
 //! - `geoip`: keys and conditions by country and region, from a GeoIP database.
 //!

@@ -90,7 +90,7 @@ impl<F> RespondFn<F> {
 
 impl<F, W> RespondFn<F, W> {
     /// A closure that returns what a framework makes a response of.
-    pub const fn of_framework(respond: F) -> Self {
+    pub(crate) const fn of_framework(respond: F) -> Self {
         Self { respond, framework: PhantomData }
     }
 }

@@ -1,6 +1,10 @@
 //! Checks before a merge, besides the tests.
 
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::bare;
@@ -11,12 +15,38 @@ use crate::msrv;
 use crate::package;
 use crate::proof::{self, Effort};
 use crate::sim;
-use crate::step::{Failure, Seconds, Step, cargo};
+use crate::step::{Failure, Seconds, Step, cargo, root};
 
-/// Runs every check in order and stops at the first that fails.
-pub(crate) fn check_everything() -> Result<(), Failure> {
+/// The word that makes `ci` run its second half only.
+const BUILDS: &str = "builds";
+
+/// Where the second half writes what it prints.
+const LOG: &str = "target/ci-builds.log";
+
+/// Runs every check, and stops at the first that fails.
+///
+/// The two halves compile in different directories, and each is often busy with a single crate, so they run side by
+/// side. The tests against other programs run alone at the end, because they measure times.
+pub(crate) fn check_everything(arguments: &[OsString]) -> Result<(), Failure> {
     let started = Instant::now();
+    let unchecked = match arguments {
+        [] => {
+            let builds = SecondHalf::start()?;
+            let mut unchecked = check_code()?;
+            unchecked.extend(builds.finish()?);
+            #[cfg(unix)]
+            crate::counterparts::test()?;
+            unchecked
+        }
+        [word] if word == BUILDS => check_builds()?,
+        _ => return Err(Failure(format!("`ci` takes no arguments, or `{BUILDS}`"))),
+    };
+    report(started, &unchecked);
+    Ok(())
+}
 
+/// What the compiler says, of every crate, in every form in which users compile it.
+fn check_code() -> Result<Vec<String>, Failure> {
     let mut steps = vec![formatting(), lints(), documentation()];
     let libraries = libraries()?;
     steps.extend(each_alone(&libraries));
@@ -26,19 +56,57 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     lowest::check_lowest_versions(&package::check_packages(&libraries)?)?;
     let mut unchecked = bare::build_without_std()?;
     unchecked.extend(msrv::check_oldest_rust(&libraries)?);
-    unchecked.extend(deny::check_dependencies()?);
-    #[cfg(unix)]
-    {
-        crate::counterparts::test()?;
-        unchecked.extend(crate::ship::build()?);
-    }
     sim::simulate_shortly()?;
+    Ok(unchecked)
+}
+
+/// What is built in directories of its own: tools, what users install, and the short forms of long proofs.
+fn check_builds() -> Result<Vec<String>, Failure> {
+    let mut unchecked = deny::check_dependencies()?;
+    #[cfg(unix)]
+    unchecked.extend(crate::ship::build()?);
     proof::try_every_order(Effort::Short)?;
     unchecked.extend(proof::interpret(Effort::Short)?);
     unchecked.extend(proof::fuzz(Effort::Short)?);
+    Ok(unchecked)
+}
 
-    report(started, &unchecked);
-    Ok(())
+/// [`check_builds`], in a process of its own, whose output would be mixed with that of the first half.
+struct SecondHalf(Child);
+
+impl SecondHalf {
+    fn start() -> Result<Self, Failure> {
+        let failed = |error| Failure(format!("`ci {BUILDS}`: {error}"));
+        let log = File::create(root().join(LOG)).map_err(failed)?;
+        eprintln!("\n==> `cargo xtask ci {BUILDS}` runs beside this, and writes to {LOG}");
+        let mut command = Command::new(env::current_exe().map_err(failed)?);
+        command.args(["ci", BUILDS]).stdin(Stdio::null());
+        command.stdout(log.try_clone().map_err(failed)?).stderr(log);
+        Ok(Self(command.spawn().map_err(failed)?))
+    }
+
+    /// Waits for its end, shows what it printed, and returns what it could not check.
+    fn finish(mut self) -> Result<Vec<String>, Failure> {
+        let failed = |error| Failure(format!("`ci {BUILDS}`: {error}"));
+        let status = self.0.wait().map_err(failed)?;
+        let printed = fs::read_to_string(root().join(LOG)).map_err(failed)?;
+        eprint!("\n{printed}");
+        match status.success() {
+            true => {
+                let unchecked = printed.lines().filter_map(|line| line.strip_prefix(UNCHECKED));
+                Ok(unchecked.map(str::to_owned).collect())
+            }
+            false => Err(Failure(format!("`ci {BUILDS}`: {status}, see above or {LOG}"))),
+        }
+    }
+}
+
+impl Drop for SecondHalf {
+    /// If the first half fails, the other need not go on.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Builds and checks what users install.
@@ -50,10 +118,13 @@ pub(crate) fn ship() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Begins the line of what could not be checked.
+const UNCHECKED: &str = "NOT CHECKED: ";
+
 fn report(started: Instant, unchecked: &[String]) {
     eprintln!("\nEverything that was checked passed, in {}.", Seconds(started.elapsed()));
     for what in unchecked {
-        eprintln!("NOT CHECKED: {what}");
+        eprintln!("{UNCHECKED}{what}");
     }
 }
 

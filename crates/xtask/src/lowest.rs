@@ -28,7 +28,8 @@ pub(crate) fn check_lowest_versions(unpacked: &Path) -> Result<(), Failure> {
     Step::new("lowest versions", lock).run()?;
     let mut check =
         cargo(["check", "--workspace", "--all-features", "--locked", "--manifest-path"]);
-    check.arg(&manifest).arg("--target-dir").arg(root().join("target/lowest"));
+    // What is not lower than in the workspace is compiled already.
+    check.arg(&manifest).arg("--target-dir").arg(root().join("target"));
     Step::new("lowest versions, compiled", check).run()
 }
 

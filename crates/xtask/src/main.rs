@@ -33,14 +33,15 @@ usage: cargo xtask <command>
                      `cargo test`
   counterparts       install the programs that users run beside the project, such as a browser,
                      nginx, Caddy, HAProxy and Envoy, and test against them
-  ci                 check everything else that has to hold before a merge
+  ci                 check everything else that has to hold before a merge; `ci builds` is the half
+                     of it that builds in other directories
   package            package every library, and compile it out of its package; `ci` does so too
   ship               build the static program, the Debian package and, where Docker runs, the image,
                      and check them; `ci` does so too
   bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words
                      choose programs by name and tables by title; --full takes longer
   prove [kinds]      run the long forms of the checks that look for what is rare, which take hours:
-                     models, simulation, properties, differential, threads, miri, fuzz
+                     models, simulation, properties, differential, threads, miri, fuzz, mutants
   sim [arguments]    simulate clients of leased capacity with 100 seeds, and write docs/leases.md;
                      with `--seeds N`, `--seed N` or `--short`, only print the tables
 ";
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         Some("test") => test(rest),
         #[cfg(unix)]
         Some("counterparts") if rest.is_empty() => counterparts::test(),
-        Some("ci") if rest.is_empty() => ci::check_everything(),
+        Some("ci") => ci::check_everything(&rest),
         Some("package") if rest.is_empty() => ci::check_packages().map(drop),
         #[cfg(unix)]
         Some("ship") if rest.is_empty() => ci::ship(),

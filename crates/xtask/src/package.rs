@@ -35,7 +35,8 @@ pub(crate) fn check_packages(libraries: &[Library]) -> Result<PathBuf, Failure> 
 
     let unpacked = unpack(&published)?;
     let mut command = cargo(["check", "--workspace", "--all-features", "--manifest-path"]);
-    command.arg(unpacked.join("Cargo.toml")).arg("--target-dir").arg(unpacked.join("target"));
+    // The dependencies are those of the workspace, which are compiled already.
+    command.arg(unpacked.join("Cargo.toml")).arg("--target-dir").arg(root().join("target"));
     Step::new("packages, compiled", command).run()?;
     Ok(unpacked)
 }

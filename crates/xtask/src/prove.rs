@@ -1,18 +1,20 @@
 //! The long forms of the checks that look for what is rare. `ci` and `test` run short forms of them.
 
 use std::ffi::OsString;
-use std::time::Instant;
+use std::fs;
+use std::time::{Instant, UNIX_EPOCH};
 
 use crate::library::libraries;
 use crate::proof::{self, Effort};
 use crate::sim;
-use crate::step::{Failure, Seconds, Step, cargo};
+use crate::step::{Failure, Seconds, Step, cargo, root};
+use crate::tools::Tool;
 
 /// Runs a kind of proof, and returns what could not be run, and why.
 type Run = fn() -> Result<Vec<String>, Failure>;
 
 /// A kind of proof: its name, what it runs, and how.
-const KINDS: [(&str, &str, Run); 7] = [
+const KINDS: [(&str, &str, Run); 8] = [
     ("models", "the protocol of leases, a million states of each model", check_models),
     (
         "simulation",
@@ -32,7 +34,26 @@ const KINDS: [(&str, &str, Run); 7] = [
     ("threads", "loom, with three interruptions", try_orders),
     ("miri", "the tests of keys and rows in Miri", interpret),
     ("fuzz", "each target of the fuzzer for ten minutes", fuzz),
+    ("mutants", "300 changes of what decides, of which the tests catch 95 in a hundred", mutate),
 ];
+
+/// What decides: a change here has to fail a test of the crate itself.
+const DECIDING: [&str; 8] = [
+    "crates/sluicegate-limit/src/**",
+    "crates/sluicegate-core/src/admission/**",
+    "crates/sluicegate-core/src/store/memory/**",
+    "crates/sluicegate-redis/src/lease/**",
+    "crates/sluicegate-throttle/src/scheduler/**",
+    "crates/sluicegate-lease/src/pool/**",
+    "crates/sluicegate-client/src/retry/**",
+    "crates/sluicegate-config/src/compile/**",
+];
+
+/// How many changes are tried, of some thousands.
+const SAMPLE: usize = 300;
+
+/// How many of a hundred have to be caught.
+const CAUGHT: usize = 95;
 
 const STATES: &str = "1000000";
 const STEPS: &str = "5000000";
@@ -131,6 +152,50 @@ fn interpret() -> Result<Vec<String>, Failure> {
 
 fn fuzz() -> Result<Vec<String>, Failure> {
     proof::fuzz(Effort::Long)
+}
+
+/// Changes what decides, one place at a time, and runs the tests of its crate: each should fail some.
+///
+/// The sample is another one each time: every n-th of all changes, from a place that the clock chooses.
+fn mutate() -> Result<Vec<String>, Failure> {
+    let Some(tool) = Tool::new("mutants", "27").installed() else {
+        let why = "cargo-mutants is not installed and cannot be installed here";
+        return Ok(vec![format!("changes of what decides, because {why}")]);
+    };
+    let command = || {
+        let mut command = tool.command();
+        command.args(DECIDING.iter().flat_map(|files| ["--file", files]));
+        command
+    };
+    let mut list = command();
+    list.arg("--list");
+    let all = Step::new("changes of what decides", list).output()?.lines().count();
+    let shards = all.div_ceil(SAMPLE).max(1);
+    let seconds = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as usize;
+    let directory = root().join("target/mutants");
+    let mut run = command();
+    run.arg("--shard").arg(format!("{}/{shards}", seconds % shards));
+    // Every n-th change, and not the n-th part of all, which would be of one file.
+    run.args(["--sharding=round-robin", "--all-features", "--minimum-test-timeout=120"]);
+    run.arg("--output").arg(&directory);
+    #[cfg(unix)]
+    crate::servers::provide_for(&mut run);
+    // It also fails if a single change is not caught.
+    let run = Step::new(format!("{SAMPLE} of {all} changes"), run).run();
+    let count = |outcome: &str| {
+        let file = directory.join("mutants.out").join(format!("{outcome}.txt"));
+        fs::read_to_string(file).map_or(0, |lines| lines.lines().count())
+    };
+    // A change after which a test never ends is caught too.
+    let (caught, missed) = (count("caught") + count("timeout"), count("missed"));
+    if caught + missed == 0 {
+        run?;
+    }
+    eprintln!("{caught} changes were caught and {missed} were not: see {}", directory.display());
+    match caught * 100 >= CAUGHT * (caught + missed) {
+        true => Ok(Vec::new()),
+        false => Err(Failure(format!("{missed} of {} changes fail no test", caught + missed))),
+    }
 }
 
 #[cfg(test)]

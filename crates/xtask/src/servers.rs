@@ -13,7 +13,7 @@ use crate::tools::TOOLS;
 /// A server and its names.
 struct Server {
     program: &'static str,
-    /// The same program under its name in `tools`.
+    /// The same program under its name in `tools`; its own name if that is the package of the server.
     twin: &'static str,
     /// The Debian and Ubuntu package of its tools. The package of the server would start it as a service, now and at
     /// every boot.
@@ -39,11 +39,20 @@ const VALKEY: Server = Server {
     needed: false,
 };
 
+/// Its programs are in a directory of their version, which is not on the PATH.
+const POSTGRES: Server = Server {
+    program: "postgres",
+    twin: "postgres",
+    tools: "postgresql",
+    brew: Some("postgresql"),
+    needed: true,
+};
+
 /// Installs what is missing, if possible, and lets `tests` find it. The tests run even if something stays missing:
 /// those that need it say so.
 pub(crate) fn provide_for(tests: &mut Command) {
     let as_root = user_is_root();
-    for server in [REDIS, VALKEY] {
+    for server in [REDIS, VALKEY, POSTGRES] {
         let way = server.way(|program| find(program).is_some(), as_root);
         if let Err(Failure(why)) = server.take(way) {
             eprintln!("\n{}", server.advice(&why));
@@ -122,6 +131,9 @@ impl Server {
         let Some(file) = find(twin) else {
             return Err(Failure(format!("the package {tools} has no `{twin}`")));
         };
+        if twin == program {
+            return Ok(());
+        }
         let link = bin().join(program);
         eprintln!("\n==> {program} is missing: {} is {}", link.display(), file.display());
         let made = fs::create_dir_all(bin()).and_then(|()| match fs::remove_file(&link) {
@@ -136,11 +148,12 @@ impl Server {
     }
 
     fn advice(&self, why: &str) -> String {
-        let Self { program, .. } = self;
+        let Self { program, twin, tools, .. } = self;
+        let package = if twin == program { tools } else { program };
         let then = if self.needed { "Tests that need it will fail" } else { "No test needs it" };
         format!(
             "{program} is missing, and could not be installed: {why}. {then}. Get it with `apt-get \
-             install {program}` as root, with Homebrew, or with whatever installs packages here."
+             install {package}` as root, with Homebrew, or with whatever installs packages here."
         )
     }
 }
@@ -176,7 +189,13 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 fn directories() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories: Vec<_> = env::split_paths(&path).collect();
-    directories.into_iter().chain([bin()])
+    directories.into_iter().chain([bin()]).chain(postgres_directories())
+}
+
+/// Where Debian puts the programs of each version of PostgreSQL.
+fn postgres_directories() -> impl Iterator<Item = PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin"))
 }
 
 /// Where programs of this repository's own are.
@@ -211,6 +230,7 @@ mod tests {
     fn a_mac_installs_one_of_them() {
         assert_eq!(way(&REDIS, &["brew"], false), Way::Brew("redis"));
         assert_eq!(way(&VALKEY, &["brew"], false), Way::Ask);
+        assert_eq!(way(&POSTGRES, &["brew"], false), Way::Brew("postgresql"));
     }
 
     #[test]
@@ -220,6 +240,7 @@ mod tests {
         let told = told.unwrap_or_default();
         assert!(told.contains("redis-server is missing"), "{told}");
         assert!(told.contains("apt-get install redis-server"), "{told}");
+        assert!(POSTGRES.advice("").contains("apt-get install postgresql`"));
         assert!(VALKEY.take(Way::Ask).is_ok());
     }
 

@@ -31,8 +31,11 @@ impl Tool {
         if let Some(installed) = places.into_iter().find(Installed::runs) {
             return Some(installed);
         }
-        // Without optimization: compiling that takes minutes, and the tools run for seconds.
+        // Without optimization and names of lines: compiling those takes minutes, and the tools run for seconds. The tools
+        // have many dependencies in common.
         let mut command = cargo(["install", "--debug", "--locked", "--root", TOOLS]);
+        command.args(["--target-dir", &format!("{TOOLS}/build")]);
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
         command.arg(format!("cargo-{name}")).args(["--version", version]);
         match Step::new(format!("cargo-{name} is missing, installing it"), command).run() {
             Ok(()) => Some(Installed::OfThisRepository(name)),

@@ -9,7 +9,7 @@ use sluicegate_throttle::Class;
 use sluicegate_throttle::adaptive::Algorithm;
 use sluicegate_throttle::scheduler::{Completion, Instruction, Offer, Offered, Running, Scheduler};
 
-use super::random::Random;
+use crate::random::Random;
 
 /// What the server can do, and what it is asked for.
 #[derive(Debug, Clone, Copy)]

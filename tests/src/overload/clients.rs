@@ -1,6 +1,6 @@
-use super::random::{Random, spread};
 use super::server::Request;
 use super::{CHEAP, DEAR, PATIENCE};
+use crate::random::{Random, spread};
 
 /// Clients that are alike, and come at random.
 #[derive(Debug, Clone)]
@@ -96,11 +96,11 @@ impl Clients {
     /// The next request of a group that comes at `now`, and when the one after it comes.
     pub(super) fn next(&mut self, group: usize, now: u64) -> (Request, u64) {
         let Group { class, costs, flow, route, patience, hangs_up, .. } = &self.groups[group];
-        let cost = costs[(self.random.next() % costs.len() as u64) as usize];
+        let cost = costs[(self.random.number() % costs.len() as u64) as usize];
         self.minted += 1;
         let flow = match flow {
             Flow::One(flow) => *flow,
-            Flow::Many(first, flows) => first + self.random.next() % flows,
+            Flow::Many(first, flows) => first + self.random.number() % flows,
             Flow::Minted => self.minted,
         };
         let route = match route {

@@ -8,7 +8,6 @@ pub mod adaptive;
 mod clients;
 mod fifo;
 pub mod published;
-mod random;
 mod server;
 mod throttled;
 mod tower_limits;

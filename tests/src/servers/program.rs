@@ -11,14 +11,23 @@ pub enum Program {
     Redis,
     /// `valkey-server`, which is tested if it is installed.
     Valkey,
+    /// `postgres`, which these tests need, and `initdb` beside it.
+    Postgres,
 }
 
 impl Program {
     /// Its file, if it is installed.
     pub fn find(self) -> Option<PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let directories = env::split_paths(&path).chain([PathBuf::from(TOOLS)]);
-        directories.map(|directory| directory.join(self.name())).find(|file| is_file(file))
+        // Debian has a directory for each version of PostgreSQL.
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let versions = versions.map(|version| version.path().join("bin"));
+        let directories = env::split_paths(&path).chain([PathBuf::from(TOOLS)]).chain(versions);
+        let directories = directories.filter(|directory| {
+            // `initdb` is beside the program itself, and not beside a link to it.
+            self != Self::Postgres || is_file(&directory.join("initdb"))
+        });
+        { directories }.map(|directory| directory.join(self.name())).find(|file| is_file(file))
     }
 
     /// Its file.
@@ -41,6 +50,7 @@ impl Program {
         match self {
             Self::Redis => "redis-server",
             Self::Valkey => "valkey-server",
+            Self::Postgres => "postgres",
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A [`Pacer`] has the limits, the store that counts, and how a caller waits: until it is admitted, at most so long, or
 //! not at all. [`PaceLayer`] is the same as a layer, by any key of the request. Any store will do: with
 //! `sluicegate_redis::Redis`, all processes share one outgoing quota; with `Leased`, or a
-//! [`LiveShare`](sluicegate::store::LiveShare), without a round trip.
+//! [`Share`](sluicegate::store::Share), without a round trip.
 //!
 //! A caller books its place up to a [second](Pacer::look_again) ahead, so callers leave in order of arrival, spread as
 //! the limit says. One that has longer to wait looks at the limit again each second: limits may

@@ -2,7 +2,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use sluicegate::store::{Members, Share};
+use sluicegate::store::{Fleet, Share};
 use sluicegate::{Global, Limit, ManualClock, Memory};
 use tower::{Layer, Service};
 
@@ -93,14 +93,14 @@ fn a_caller_with_longer_to_wait_looks_at_the_limit_again() {
 #[test]
 fn a_caller_waits_while_its_process_has_no_part_of_the_fleets_limit() {
     let clock = ManualClock::new();
-    let members = Members::by_clock(2 * SECOND, &clock);
-    let pacer = Pacer::counted_in(Share::live(memory(&clock), &members), Limit::per_second(10));
+    let fleet = Fleet::by_clock(2 * SECOND, &clock);
+    let pacer = Pacer::counted_in(Share::new(memory(&clock), &fleet), Limit::per_second(10));
     let mut turn = pin!(pacer.turn("api"));
-    members.see(2);
+    fleet.see(2);
     assert!(poll(turn.as_mut()).is_pending());
     for _ in 0..22 {
         clock.advance(100 * MS);
-        let is_open = members.part().is_some();
+        let is_open = fleet.part().is_some();
         assert!(poll(turn.as_mut()).is_pending() || is_open);
         if is_open {
             return;

@@ -104,6 +104,9 @@ impl Bounds {
         let wait = match signal.and_then(Signal::wait) {
             Some(asked) if asked > self.longest => return None,
             Some(asked) if time.never_waits && !asked.is_zero() => return None,
+            // A layer further in holds all requests back until then, and spreads them. Of a window that lasts for a second,
+            // one that comes later finds nothing left.
+            Some(asked) if time.waits.is_some() => jitter.max(asked),
             // Never before, and not together with the others. A server that says 0 does not make it hurry.
             Some(asked) => jitter.max(asked + jitter.min(asked / 10 + Duration::from_millis(100))),
             None => jitter,

@@ -11,18 +11,28 @@ use http::{Request, Response};
 use sluicegate::adapter::Sleep;
 use sluicegate::clock::Clock;
 use sluicegate::{Limit, Limiter, ManualClock, Memory};
-use sluicegate_client::{AdaptiveThrottleLayer, ObeyLayer, Outgoing, RetryLayer};
+use sluicegate_client::{AdaptiveThrottleLayer, ObeyLayer, Outgoing, Refused, RetryLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Fleet {
     limit: Limit,
-    /// Whether a refusal says when to come back, in whole seconds.
-    says_when: bool,
+    says: Says,
+    status: u16,
+    /// In each direction, in milliseconds.
+    latency: u64,
     clients: u64,
     /// Calls that each client makes at a time.
     callers: u64,
     calls: u64,
+}
+
+/// What a refusal says about when to come back, by `Retry-After`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    RoundedUp,
+    RoundedDown,
+    Nothing,
 }
 
 /// What sends the requests.
@@ -57,12 +67,15 @@ impl Fleet {
         fastrand::seed(7);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let report = runtime.block_on(self.clone().simulate(kind));
-        let Self { limit, says_when, clients, callers, calls } = self;
-        let says = if *says_when { "Retry-After" } else { "nothing" };
-        println!(
-            "{calls} calls of {clients} clients, {callers} at a time, {limit}, {says}, {kind:?}: {report}"
-        );
+        println!("{self:?}, {kind:?}: {report}");
         report
+    }
+
+    /// What came out if it took more than this many times as long as loops by hand, or more than this part was refused.
+    fn missed(&self, longer: f64, most: f64) -> Option<String> {
+        let (outgoing, by_hand) = (self.run(Kind::Outgoing), self.run(Kind::ByHand));
+        let is_missed = outgoing.seconds > longer * by_hand.seconds || outgoing.refused > most;
+        is_missed.then(|| format!("{self:?}: {outgoing}; by hand {by_hand}"))
     }
 
     async fn simulate(self, kind: Kind) -> Report {
@@ -76,20 +89,22 @@ impl Fleet {
             let network = service_fn(move |_: Request<()>| {
                 let (clock, counts, limiter) = (time.clone(), noted.clone(), limiter.clone());
                 async move {
-                    sleep(&clock, 1_000).await;
+                    sleep(&clock, 1_000 * self.latency).await;
                     let decision = limiter.take("all").now().unwrap();
                     let mut response = Response::builder();
                     let count =
                         if decision.is_admitted() { &counts.served } else { &counts.refused };
                     count.fetch_add(1, Relaxed);
                     if !decision.is_admitted() {
-                        response = response.status(429);
-                        if self.says_when {
-                            let wait = decision.retry_after().unwrap();
-                            response = response.header("retry-after", wait.as_secs() + 1);
+                        response = response.status(self.status);
+                        let wait = decision.retry_after().unwrap().as_secs();
+                        match self.says {
+                            Says::RoundedUp => response = response.header("retry-after", wait + 1),
+                            Says::RoundedDown => response = response.header("retry-after", wait),
+                            Says::Nothing => {}
                         }
                     }
-                    sleep(&clock, 1_000).await;
+                    sleep(&clock, 1_000 * self.latency).await;
                     Ok::<_, Infallible>(response.body(()).unwrap())
                 }
             });
@@ -109,10 +124,17 @@ impl Fleet {
                             let request = Request::get("http://server/").body(()).unwrap();
                             if kind == Kind::Outgoing {
                                 let call = outgoing.ready().await.unwrap().call(request).await;
-                                if call.is_ok_and(|response| response.status() == 200) {
-                                    break;
+                                match call {
+                                    Ok(response) if response.status() == 200 => break,
+                                    Ok(_) => continue,
+                                    // It would wait for longer than a call does.
+                                    Err(error) => {
+                                        let refused = Refused::find(&*error).unwrap();
+                                        let wait = refused.retry_after().unwrap_or_default();
+                                        sleep(&clock, wait.as_micros() as u64).await;
+                                        continue;
+                                    }
                                 }
-                                continue;
                             }
                             let response = network.call(request).await.unwrap();
                             if response.status() == 200 {
@@ -147,33 +169,77 @@ fn sleep(clock: &ManualClock, micros: u64) -> Sleep<tokio::time::Sleep> {
     Sleep::new(&Clock::from(clock), Duration::from_micros(micros), tokio::time::sleep)
 }
 
-const FLEET: Fleet =
-    Fleet { limit: Limit::per_second(100), says_when: true, clients: 16, callers: 1, calls: 2_000 };
+const FLEET: Fleet = Fleet {
+    limit: Limit::per_second(100),
+    says: Says::RoundedUp,
+    status: 429,
+    latency: 1,
+    clients: 16,
+    callers: 1,
+    calls: 2_000,
+};
+
+const fn window(count: u64, seconds: u64) -> Limit {
+    Limit::fixed_window(count, Duration::from_secs(seconds))
+}
 
 /// Sixteen clients make 2,000 calls of a server that allows 100 a second and 100 at once: 19 seconds, if nobody ever waits
 /// for too long.
 #[test]
 fn sixteen_clients_of_a_server_that_only_refuses_take_as_long_as_a_loop_by_hand() {
-    for says_when in [true, false] {
+    for says in [Says::RoundedUp, Says::Nothing] {
         for callers in [1, 8] {
-            let fleet = Fleet { says_when, callers, ..FLEET };
+            let fleet = Fleet { says, callers, ..FLEET };
             let report = fleet.run(Kind::Outgoing);
             assert!(report.seconds < 21.5, "{report}");
-            assert!(report.refused < 0.1, "{report}");
+            assert!(report.refused < 0.115, "{report}");
         }
     }
     let by_hand = FLEET.run(Kind::ByHand);
     assert!(by_hand.refused > 0.1, "{by_hand}");
 }
 
+/// A tenth of the requests is refused at most, and all calls take as long as those of loops by hand, or up to a
+/// 25th longer: the last window may begin before a client comes back.
 #[test]
-fn a_server_that_counts_by_windows_is_kept_busy_too() {
-    let limit = Limit::fixed_window(100, Duration::from_secs(1));
-    for says_when in [true, false] {
-        let report = Fleet { limit, says_when, ..FLEET }.run(Kind::Outgoing);
-        assert!(report.seconds < 25.0, "{report}");
-        assert!(report.refused < 0.11, "{report}");
-    }
+fn a_server_that_counts_by_windows_is_used_as_much_as_by_loops_by_hand() {
+    use Says::Nothing;
+    let fleets = [
+        Fleet { limit: window(100, 1), ..FLEET },
+        Fleet { limit: window(100, 1), status: 503, ..FLEET },
+        Fleet { limit: window(100, 1), latency: 3, ..FLEET },
+        Fleet { limit: window(100, 1), callers: 8, ..FLEET },
+        Fleet { limit: window(100, 1), clients: 1, ..FLEET },
+        Fleet { limit: window(100, 1), clients: 4, ..FLEET },
+        Fleet { limit: window(40, 1), clients: 4, calls: 800, ..FLEET },
+        Fleet { limit: window(300, 1), calls: 4_800, ..FLEET },
+        Fleet { limit: window(100, 1), clients: 4, latency: 100, callers: 2, calls: 800, ..FLEET },
+        Fleet { limit: window(1_000, 10), calls: 4_800, ..FLEET },
+        Fleet { limit: window(1_000, 10), clients: 4, callers: 8, calls: 4_000, ..FLEET },
+        Fleet { limit: window(1_000, 60), calls: 3_200, ..FLEET },
+        Fleet { limit: window(100, 1), says: Nothing, callers: 8, ..FLEET },
+        Fleet { limit: window(100, 1), says: Nothing, clients: 4, ..FLEET },
+        Fleet { limit: window(1_000, 10), says: Nothing, clients: 4, callers: 8, ..FLEET },
+    ];
+    let missed: Vec<_> = fleets.into_iter().filter_map(|fleet| fleet.missed(1.04, 0.1)).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Where loops by hand are quicker, because each caller asks until it is served. Clients cannot know when a window ends if
+/// the server does not say so. Among very many others, each is served only once or twice in a window. And one caller's
+/// refusal holds back the other callers of its process.
+#[test]
+fn what_clients_cannot_know_costs_them_no_more_than_this() {
+    use Says::{Nothing, RoundedDown};
+    let fleets = [
+        (Fleet { limit: window(100, 1), says: Nothing, ..FLEET }, 1.125, 0.1),
+        (Fleet { limit: window(1_000, 10), says: RoundedDown, calls: 3_200, ..FLEET }, 1.125, 0.1),
+        (Fleet { limit: window(100, 1), clients: 64, ..FLEET }, 1.25, 0.27),
+        (Fleet { limit: window(100, 1), latency: 100, callers: 8, ..FLEET }, 1.7, 0.3),
+    ];
+    let missed = fleets.into_iter().filter_map(|(fleet, longer, most)| fleet.missed(longer, most));
+    let missed: Vec<_> = missed.collect();
+    assert!(missed.is_empty(), "{missed:#?}");
 }
 
 #[test]
@@ -190,7 +256,7 @@ fn one_client_of_a_server_that_allows_few_at_once_is_quicker_than_a_loop_by_hand
 fn a_server_of_few_at_once_that_says_nothing_is_used_as_much_as_by_a_loop_by_hand() {
     let limit = Limit::per_second(100).burst(10);
     for (clients, callers) in [(1, 1), (1, 8), (4, 8)] {
-        let fleet = Fleet { limit, says_when: false, clients, callers, calls: 1_000 };
+        let fleet = Fleet { limit, says: Says::Nothing, clients, callers, calls: 1_000, ..FLEET };
         let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
         assert!(outgoing.seconds < 1.2 * by_hand.seconds, "{outgoing} {by_hand}");
         assert!(outgoing.refused < 0.1, "{outgoing}");
@@ -200,20 +266,11 @@ fn a_server_of_few_at_once_that_says_nothing_is_used_as_much_as_by_a_loop_by_han
 #[test]
 fn clients_of_a_server_that_takes_one_request_at_a_time_keep_out_of_its_way() {
     let limit = Limit::per_second(100).burst(1);
-    for says_when in [true, false] {
-        let fleet = Fleet { limit, says_when, clients: 4, callers: 1, calls: 400 };
+    for says in [Says::RoundedUp, Says::Nothing] {
+        let fleet = Fleet { limit, says, clients: 4, calls: 400, ..FLEET };
         let report = fleet.run(Kind::Outgoing);
         // A loop by hand takes five minutes where the server says when, and is refused 71 and 58 % of the time.
         assert!(report.seconds < 60.0, "{report}");
         assert!(report.refused < 0.15, "{report}");
     }
-}
-
-#[test]
-fn a_server_that_counts_by_ten_seconds_is_used_as_soon_as_it_serves_again() {
-    let limit = Limit::fixed_window(1_000, Duration::from_secs(10));
-    let fleet = Fleet { limit, clients: 4, callers: 8, calls: 2_000, ..FLEET };
-    let (outgoing, by_hand) = (fleet.run(Kind::Outgoing), fleet.run(Kind::ByHand));
-    assert!(outgoing.seconds < 1.06 * by_hand.seconds, "{outgoing} {by_hand}");
-    assert!(outgoing.refused < 0.1, "{outgoing}");
 }

@@ -207,12 +207,12 @@ fn within<S>(cost: CostFrom<S>, table: &CostTable, fits: bool) -> Option<CostFro
 
 /// How the charge of a rule is settled when the response is known.
 pub(super) struct Settlement {
-    spent: Option<Spent>,
+    spent: Option<SettlementKind>,
     at_end: bool,
     at_most: Option<u64>,
 }
 
-enum Spent {
+enum SettlementKind {
     /// Requests with another status are given back what they were charged.
     CountIf(Vec<u16>),
     Cost(ReplyCost),
@@ -252,9 +252,11 @@ impl Settlement {
     pub(super) fn of<K, L, C>(self, by: By<K, L, C>) -> By<K, L, C> {
         let by = match self.spent {
             None => return by,
-            Some(Spent::CountIf(counted)) => by.count_if(move |status| counted.contains(&status)),
-            Some(Spent::Cost(cost)) => by.settle_cost(cost),
-            Some(Spent::Tokens(count)) => by.settle_by(used_tokens(count)),
+            Some(SettlementKind::CountIf(counted)) => {
+                by.count_if(move |status| counted.contains(&status))
+            }
+            Some(SettlementKind::Cost(cost)) => by.settle_cost(cost),
+            Some(SettlementKind::Tokens(count)) => by.settle_by(used_tokens(count)),
         };
         let by = if self.at_end { by.settle_at_end() } else { by };
         self.at_most.into_iter().fold(by, By::settle_at_most)
@@ -262,7 +264,11 @@ impl Settlement {
 }
 
 /// The cost of a request. A request that is not counted costs nothing, whatever its response says.
-fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Spent> {
+fn spent(
+    rule: &document::Rule,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<SettlementKind> {
     if let Some(Settle::Table(SettleTable { header: None, tokens: Some(count), scale })) =
         rule.settle
     {
@@ -274,7 +280,7 @@ fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) 
                 context.report(&path.name("settle"), message);
             }
         }
-        return Some(Spent::Tokens(count.into()));
+        return Some(SettlementKind::Tokens(count.into()));
     }
     let cost = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
     let list = path.name("count_if");
@@ -287,9 +293,9 @@ fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) 
     }
     let counted = rule.count_if.clone();
     match (counted.is_empty(), cost) {
-        (true, cost) => cost.map(Spent::Cost),
-        (false, None) => Some(Spent::CountIf(counted)),
-        (false, Some(cost)) => Some(Spent::Cost(Box::new(move |reply| {
+        (true, cost) => cost.map(SettlementKind::Cost),
+        (false, None) => Some(SettlementKind::CountIf(counted)),
+        (false, Some(cost)) => Some(SettlementKind::Cost(Box::new(move |reply| {
             if counted.contains(&reply.status()) { cost(reply) } else { Some(0) }
         }))),
     }

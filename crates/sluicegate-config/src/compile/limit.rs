@@ -154,8 +154,16 @@ impl<'a> Names<'a> {
         lists: impl IntoIterator<Item = &'l [document::Limit]>,
         on_trial: bool,
     ) -> Self {
-        let periods: BTreeSet<_> = lists.into_iter().flatten().filter_map(nameless).collect();
-        Self { rule, has_several: periods.len() > 1, on_trial }
+        let mut limits = lists.into_iter().flatten();
+        // Most rules have one limit, and files may have 100,000 rules: its text is not read for this.
+        let has_several = match (limits.next(), limits.next()) {
+            (Some(first), Some(second)) => {
+                let limits = [first, second].into_iter().chain(limits);
+                limits.filter_map(nameless).collect::<BTreeSet<_>>().len() > 1
+            }
+            _ => false,
+        };
+        Self { rule, has_several, on_trial }
     }
 
     /// The name of the rule.
@@ -172,20 +180,19 @@ impl<'a> Names<'a> {
         context: &Context<'_>,
     ) -> Option<Limits> {
         let limits = list(spec, path, context)?;
-        let mut names = BTreeSet::new();
-        let mut named = Vec::new();
+        let mut named = Vec::<Limit>::with_capacity(limits.len());
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
             let Some(limit) = context.check(&path, self.name(limit, budget)) else {
                 continue;
             };
-            let name = limit.name().to_string();
-            if names.insert(name.clone()) {
-                named.push(limit);
-            } else {
-                let expected = "expected a `name` for one of them";
+            let is_taken = |other: &Limit| other.name().to_string() == limit.name().to_string();
+            if named.iter().any(is_taken) {
+                let (name, expected) = (limit.name(), "expected a `name` for one of them");
                 let message = format!("two limits of the list are called `{name}`, {expected}");
                 context.report(&path, message);
+            } else {
+                named.push(limit);
             }
         }
         (named.len() == limits.len()).then(|| Limits::from(named))

@@ -109,7 +109,9 @@ impl Policies {
         let trusted = trusted.and_then(|spec| Proxies::try_from(&spec.trusted).ok());
         let mut rules =
             Rules { hold, listen, upstream, trusted, client_header, ..Rules::default() };
-        let mut names = HashSet::new();
+        let count = document.rules.len();
+        let mut names = HashSet::with_capacity(count);
+        rules.reserve(count);
         for (index, spec) in document.rules.iter().enumerate() {
             let path = list.index(index);
             let rule = Rule::new(spec, &path, &context);
@@ -186,6 +188,8 @@ impl Policies {
     /// [`UsageReader`](sluicegate_llm::UsageReader) do.
     pub fn counts_tokens_of<V: View>(&self, view: &V) -> bool {
         let Rules { list, index, counts_tokens, .. } = &*self.rules;
+        // A condition that cannot be evaluated may hold: reading a body in vain costs less than a budget that was not
+        // charged.
         let may_count = |at: usize| list[at].counts_tokens && list[at].may_apply(view);
         *counts_tokens && index.candidates(view).any(may_count)
     }
@@ -242,23 +246,30 @@ const DISARMS: &str = "a degraded request is charged by no rule, so it would byp
                        the only rule of the file";
 
 impl Rules {
+    /// Makes room for this many rules of one limit.
+    fn reserve(&mut self, count: usize) {
+        self.list.reserve(count);
+        self.owners.reserve(count);
+        self.rows.reserve(count);
+    }
+
     /// Adds a rule. Its limits must not have the names of another rule's limits.
     fn add(&mut self, rule: Option<Rule>, path: &DocumentPath<'_>, context: &Context<'_>) {
         let Some(rule) = rule else { return };
         let owner = self.list.len();
         let mut taken = None;
         rule.each_limit(&mut |limit| {
-            let name = limit.name().to_string();
-            let has_name = *self.owners.entry(name.clone()).or_insert(owner) == owner;
+            let has_name = *self.owners.entry(limit.name().to_string()).or_insert(owner) == owner;
             // Limits of one row would share what was spent, whatever they are called.
             if *self.rows.entry(limit.id()).or_insert(owner) != owner || !has_name {
-                taken = taken.take().or(Some(name));
+                taken = taken.take().or_else(|| Some(limit.name().to_string()));
             }
         });
         if let Some(name) = taken {
             let message = format!("a limit of another rule is also called `{name}`, {OWN}");
             context.report(path, message);
         }
+        // The position in the index is that in the list, so both grow together.
         self.counts_tokens |= rule.counts_tokens;
         rule.add_to(&mut self.index);
         self.list.push(rule);
@@ -268,6 +279,8 @@ impl Rules {
 impl<V: View> CoreRule<V> for Policies {
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         let Rules { list, index, .. } = &*self.rules;
+        // In the order of the file, as all rules one by one would be: the first that lacks its key decides what the
+        // error says.
         index.candidates(view).try_for_each(|at| list[at].charge(view, charge))
     }
 }

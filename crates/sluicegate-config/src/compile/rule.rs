@@ -53,10 +53,10 @@ impl Rule {
             if spec.when.is_some() || may_be_absent(&spec.key) { 0 } else { fewest(&groups) };
         let by = By::new(amounts, key?).cost(cost?);
         let by = settlement.of(by);
-        let mut words = format!("by {}", InWords(&spec.key));
-        if let Some(when) = &spec.when {
-            words.push_str(&format!(", where {}", InWords(when)));
-        }
+        let words = match &spec.when {
+            Some(when) => format!("by {}, where {}", InWords(&spec.key), InWords(when)),
+            None => format!("by {}", InWords(&spec.key)),
+        };
         let counts_tokens = matches!(&spec.cost, Some(Cost::Table(table)) if table.tokens.is_some())
             || matches!(&spec.settle, Some(Settle::Table(table)) if table.tokens.is_some());
         Some(Self { words, when, by, refused: refused?, groups, fewest, counts_tokens })

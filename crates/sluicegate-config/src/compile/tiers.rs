@@ -23,8 +23,8 @@ pub(super) fn by_tier(
     let default = &spec.default;
     let known = context.check(&path.name("default"), known_tier(document, default));
     let chosen = match (&spec.by, &spec.customer) {
-        (Some(key), None) => Text::new(key, &path.name("by"), context).map(Chosen::Tier),
-        (None, Some(key)) => Text::new(key, &path.name("customer"), context).map(Chosen::Customer),
+        (Some(key), None) => Text::new(key, &path.name("by"), context).map(TierKey::Tier),
+        (None, Some(key)) => Text::new(key, &path.name("customer"), context).map(TierKey::Customer),
         (None, None) => {
             context.report(
                 path,
@@ -42,8 +42,8 @@ pub(super) fn by_tier(
     let groups = groups?;
     let tiers = context.check(path, table(names.rule(), &groups).try_otherwise(default))?;
     let by_tier = match chosen? {
-        Chosen::Tier(text) => tiers.by_tier(text),
-        Chosen::Customer(text) => {
+        TierKey::Tier(text) => tiers.by_tier(text),
+        TierKey::Customer(text) => {
             // Customers with an unknown tier are reported elsewhere.
             let customers = document.customers.iter();
             let customers = customers.filter(|(_, tier)| document.tiers.contains_key(*tier));
@@ -54,19 +54,19 @@ pub(super) fn by_tier(
     Some((by_tier, groups.into_iter().map(|tier| tier.group(default)).collect()))
 }
 
-enum Chosen {
+enum TierKey {
     Tier(Text),
     Customer(Text),
 }
 
 /// A tier, with its limits named after a rule.
-struct Named<'a> {
+struct NamedTier<'a> {
     name: &'a str,
     /// `None` if unlimited.
     limits: Option<Limits>,
 }
 
-impl Named<'_> {
+impl NamedTier<'_> {
     fn group(self, default: &str) -> LimitGroup {
         let otherwise = if self.name == default { ", and otherwise" } else { "" };
         let of = format!("tier `{}`{otherwise}", self.name);
@@ -75,7 +75,7 @@ impl Named<'_> {
 }
 
 /// All tiers. `None` if one of them has a limit that is not valid.
-fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>> {
+fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<NamedTier<'a>>> {
     let list = DocumentPath::Root.name("tiers");
     let named = context.document.tiers.iter().map(|(name, tier)| {
         let path = list.name(name);
@@ -85,12 +85,12 @@ fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>
                 Some(names.give(limits, Budget::Shared, &path.name("limits"), context)?)
             }
         };
-        Some(Named { name, limits })
+        Some(NamedTier { name, limits })
     });
     named.collect::<Vec<_>>().into_iter().collect()
 }
 
-fn table(rule: &str, named: &[Named<'_>]) -> TiersBuilder {
+fn table(rule: &str, named: &[NamedTier<'_>]) -> TiersBuilder {
     named.iter().fold(Tiers::new(rule), |tiers, tier| match &tier.limits {
         Some(limits) => tiers.tier(tier.name, limits.clone()),
         None => tiers.unlimited(tier.name),

@@ -33,7 +33,7 @@ impl<'n, 't> Fields<'n, 't> {
         node: &'n Node<'t>,
         path: &'n DocumentPath<'n>,
         what: &str,
-        found: &mut Found,
+        found: &mut Diagnostics,
     ) -> Option<Self> {
         let mut fields =
             Self { path, location: location(node), left: Vec::new(), known: HashSet::new() };
@@ -49,7 +49,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Adds new fields of a map, then those of the maps that it merges (`<<`). Returns whether `node` is a map.
-    fn add(&mut self, node: &'n Node<'t>, found: &mut Found) -> bool {
+    fn add(&mut self, node: &'n Node<'t>, found: &mut Diagnostics) -> bool {
         let YamlData::Mapping(map) = bare(node) else { return false };
         let (mut own, mut merged) = (HashSet::new(), Vec::new());
         for (key, value) in map {
@@ -71,7 +71,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// `<<: *one`, or `<<: [*one, *other]`.
-    fn merge(&mut self, value: &'n Node<'t>, found: &mut Found) {
+    fn merge(&mut self, value: &'n Node<'t>, found: &mut Diagnostics) {
         let are_maps = match bare(value) {
             YamlData::Sequence(maps) => maps.iter().all(|map| self.add(map, found)),
             _ => self.add(value, found),
@@ -89,7 +89,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Reports an error in the map as a whole: something is missing.
-    pub(super) fn lacks(&self, what: impl Into<String>, found: &mut Found) {
+    pub(super) fn lacks(&self, what: impl Into<String>, found: &mut Diagnostics) {
         found.problem(self.path, self.location, what);
     }
 
@@ -107,7 +107,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// The text of a field. Numbers and booleans are texts as written, as in the service.
-    pub(super) fn text(&mut self, name: &str, found: &mut Found) -> Text<'n> {
+    pub(super) fn text(&mut self, name: &str, found: &mut Diagnostics) -> Text<'n> {
         let value = self.take(name)?;
         let text = scalar(value);
         if text.is_none() {
@@ -118,7 +118,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// The location of a field that is `true`. `None` if it is `false` or missing.
-    pub(super) fn flag(&mut self, name: &str, found: &mut Found) -> Option<SourceLocation> {
+    pub(super) fn flag(&mut self, name: &str, found: &mut Diagnostics) -> Option<SourceLocation> {
         let (location, text) = self.text(name, found)?;
         // All words of YAML 1.1, which the service accepts too.
         match text.to_ascii_lowercase().as_str() {
@@ -134,7 +134,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// The list of a field.
-    pub(super) fn list(&mut self, name: &str, found: &mut Found) -> &'n [Node<'t>] {
+    pub(super) fn list(&mut self, name: &str, found: &mut Diagnostics) -> &'n [Node<'t>] {
         let Some(value) = self.take(name) else { return &[] };
         if let YamlData::Sequence(list) = bare(value) {
             return list;
@@ -145,7 +145,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Reads a field that the service accepts here but does not use.
-    pub(super) fn idle(&mut self, name: &str, found: &mut Found) {
+    pub(super) fn idle(&mut self, name: &str, found: &mut Diagnostics) {
         if let Some(location) = self.remove(name) {
             let what = "this changes nothing, here or in the service";
             found.warning(&self.path.name(name), location, what);
@@ -153,7 +153,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Reports a field that the service accepts and ignores here, so that an intended limit would be missing.
-    pub(super) fn misplaced(&mut self, name: &str, found: &mut Found) {
+    pub(super) fn misplaced(&mut self, name: &str, found: &mut Diagnostics) {
         if let Some(location) = self.remove(name) {
             let what = "the service ignores this here, and there would be no limit: expected it under \
                         `rate_limit`";
@@ -167,7 +167,7 @@ impl<'n, 't> Fields<'n, 't> {
     }
 
     /// Reports all remaining fields as unknown.
-    pub(super) fn finish(self, known: &str, found: &mut Found) {
+    pub(super) fn finish(self, known: &str, found: &mut Diagnostics) {
         for Field { name, location, .. } in self.left {
             let what = format!("{} is not known here: expected {known}", short(name));
             found.problem(self.path, location, what);
@@ -190,14 +190,14 @@ fn kind(node: &Node<'_>) -> Option<String> {
 
 /// The errors and warnings found so far.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Diagnostics {
     problems: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
     /// How many more errors and warnings there are.
     more: (usize, usize),
 }
 
-impl Found {
+impl Diagnostics {
     /// Adds an error about the value at `path`.
     pub(super) fn problem(
         &mut self,

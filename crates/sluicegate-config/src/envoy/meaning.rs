@@ -8,11 +8,11 @@ use super::tree::Value;
 use crate::document::{Condition, Key, Wildcard};
 
 /// Why an entry cannot be translated.
-pub(super) type Unclear = String;
+pub(super) type TranslationError = String;
 
 /// The meaning of a descriptor's key. An unknown key is an error and not guessed to be a header: if no request has
 /// that header, the limit would be off.
-fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, Unclear> {
+fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, TranslationError> {
     descriptors.meaning(key).ok_or_else(|| {
         format!(
             "nothing says what {} is of a request; in Envoy, the action of a route does that writes this \
@@ -31,7 +31,7 @@ pub(super) fn has_any(
     key: &str,
     values: &[&Value],
     every: bool,
-) -> Result<Question, Unclear> {
+) -> Result<Question, TranslationError> {
     match meaning(descriptors, key)? {
         Meaning::Key(of) => is_any(of, values, every),
         Meaning::Named => {
@@ -46,7 +46,7 @@ pub(super) fn has_any(
 }
 
 /// Whether the client's address is in one of these networks.
-fn within(key: &str, values: &[&Value]) -> Result<Question, Unclear> {
+fn within(key: &str, values: &[&Value]) -> Result<Question, TranslationError> {
     let networks = values.iter().map(|value| match value {
         Value::Exactly(value) => network(value),
         Value::Any | Value::Like(_) => Err(format!(
@@ -62,7 +62,7 @@ fn within(key: &str, values: &[&Value]) -> Result<Question, Unclear> {
     Ok(Question::of(|condition| condition.network = Some(networks.into())))
 }
 
-fn without_name(key: &str) -> Unclear {
+fn without_name(key: &str) -> TranslationError {
     format!(
         "only values that the file names are known of {}: expected a `value` without `*`, or a key, \
          by .with({key:?}, ..) on the `Descriptors`",
@@ -70,7 +70,7 @@ fn without_name(key: &str) -> Unclear {
     )
 }
 
-fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Question, Unclear> {
+fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Question, TranslationError> {
     match descriptors.condition(key, value) {
         Some(condition) => Ok(Question::when(condition.clone())),
         None if descriptors.has_conditions(key) => Err(format!(
@@ -83,7 +83,7 @@ fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Question, 
     }
 }
 
-fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Question, Unclear> {
+fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Question, TranslationError> {
     if values.contains(&&Value::Any) {
         return Ok(is_there(key));
     }
@@ -140,14 +140,14 @@ fn like(key: &Key, patterns: Vec<String>, every: bool) -> Question {
     Question::of(|condition| condition.wildcards.push(wildcard))
 }
 
-fn without_values() -> Unclear {
+fn without_values() -> TranslationError {
     "several keys together, or none, have no value to compare: expected no `value`, or a single key \
      in the `Descriptors`"
         .to_owned()
 }
 
 /// The codes of countries or regions, which cannot be compared with wildcards.
-fn whole(codes: Vec<String>) -> Result<Vec<String>, Unclear> {
+fn whole(codes: Vec<String>) -> Result<Vec<String>, TranslationError> {
     match codes.iter().find(|code| code.contains('*')) {
         Some(code) => Err(format!(
             "{} is no code of a country or a region: expected a `value` without `*`",
@@ -159,7 +159,7 @@ fn whole(codes: Vec<String>) -> Result<Vec<String>, Unclear> {
 
 /// The network of a value: an address, a network such as `10.0.0.0/8`, or a wildcard of whole octets such as
 /// `10.1.*`.
-fn network(value: &str) -> Result<String, Unclear> {
+fn network(value: &str) -> Result<String, TranslationError> {
     if value.contains('*') {
         return octets(value);
     }
@@ -173,7 +173,7 @@ fn network(value: &str) -> Result<String, Unclear> {
     Ok(value.to_owned())
 }
 
-fn octets(pattern: &str) -> Result<String, Unclear> {
+fn octets(pattern: &str) -> Result<String, TranslationError> {
     let octets = pattern.strip_suffix(".*").unwrap_or_default();
     let count = octets.split('.').filter(|octet| octet.parse::<u8>().is_ok()).count();
     if !(1..4).contains(&count) || count != octets.split('.').count() {

@@ -28,18 +28,18 @@
 
 mod descriptors;
 mod fields;
+mod limit_path;
 mod meaning;
 mod rules;
 pub mod service;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod ways;
 mod yaml;
 
 pub use self::descriptors::Descriptors;
 
-use self::fields::Found;
+use self::fields::Diagnostics;
 use crate::document::Document;
 use crate::read::within_bounds;
 use crate::source::{Diagnostic, PolicyError};
@@ -97,10 +97,10 @@ fn read_yaml_with_warnings(
 /// What `make` makes of the domain in a file, and the warnings.
 fn read<T: Default>(
     text: &str,
-    make: impl FnOnce(tree::Domain, &mut Found) -> T,
+    make: impl FnOnce(tree::Domain, &mut Diagnostics) -> T,
 ) -> Result<(T, Vec<Diagnostic>), PolicyError> {
     let text = within_bounds(text)?;
-    let mut found = Found::default();
+    let mut found = Diagnostics::default();
     let node = yaml::read(text, &mut found);
     let domain = node.and_then(|node| tree::domain(&node, &mut found));
     let made = domain.map(|domain| make(domain, &mut found));

@@ -7,17 +7,21 @@ use sluicegate_core::Limit;
 use sluicegate_core::limit::MAX_LIMITS;
 
 use super::descriptors::{Descriptors, Meaning, is_known};
-use super::fields::{Found, short};
-use super::meaning::{Question, Unclear, has_any};
+use super::fields::{Diagnostics, short};
+use super::limit_path::{LimitPath, Step, digested, identity, name, ways};
+use super::meaning::{Question, TranslationError, has_any};
 use super::tree::{Domain, Rate, Value};
-use super::ways::{Step, Way, digested, identity, name, ways};
 use crate::document::{Document, Key, Rule};
 
 /// The most keys in a list of keys.
 const TOGETHER: usize = 4;
 
 /// A rule for each limit of the domain.
-pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut Found) -> Document {
+pub(super) fn document(
+    domain: &Domain,
+    descriptors: &Descriptors,
+    found: &mut Diagnostics,
+) -> Document {
     let ways = ways(domain);
     look_at_quotas(&ways, found);
     let conditions = Conditions::new(&ways, descriptors, found);
@@ -52,11 +56,11 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
 }
 
 fn limit(
-    way: &Way<'_>,
+    way: &LimitPath<'_>,
     count: u32,
     period: Duration,
     descriptors: &Descriptors,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> Option<Limit> {
     let count = u64::from(count.max(1));
     let limit = if descriptors.are_token_buckets() {
@@ -102,21 +106,21 @@ fn key(domain: &str, steps: &[Step<'_>], descriptors: &Descriptors) -> Key {
 }
 
 /// Errors in the rule are reported at the descriptor.
-fn mark(document: &mut Document, way: &Way<'_>) {
+fn mark(document: &mut Document, way: &LimitPath<'_>) {
     let Some(Step { entry, .. }) = way.steps.last() else { return };
     let rule = format!("rules[{}]", document.rules.len());
     document.source.mark_as(format!("{rule}.limits"), way.limit.location, rate_path(way));
     document.source.mark_as(rule, entry.location, entry.path.clone());
 }
 
-fn rate_path(way: &Way<'_>) -> String {
+fn rate_path(way: &LimitPath<'_>) -> String {
     let path = way.steps.last().map_or("", |step| &step.entry.path);
     format!("{path}.rate_limit")
 }
 
 /// The service refuses a request when all quotas that it meets are spent. A request meets one quota of those with the
 /// same keys on their way. That quota refuses like any other limit.
-fn look_at_quotas(ways: &[Way<'_>], found: &mut Found) {
+fn look_at_quotas(ways: &[LimitPath<'_>], found: &mut Diagnostics) {
     let quotas = ways.iter().filter(|way| way.limit.rate != Rate::Unlimited);
     let quotas = quotas.filter_map(|way| {
         let entry = way.steps.last()?.entry;
@@ -138,12 +142,12 @@ fn look_at_quotas(ways: &[Way<'_>], found: &mut Found) {
     }
 }
 
-fn keys<'w>(way: &'w Way<'_>) -> impl Iterator<Item = &'w String> {
+fn keys<'w>(way: &'w LimitPath<'_>) -> impl Iterator<Item = &'w String> {
     way.steps.iter().map(|step| &step.entry.key)
 }
 
 /// A request meets at most one of the limits with the same keys on their way.
-fn warn_of_many(ways: &[Way<'_>], found: &mut Found) {
+fn warn_of_many(ways: &[LimitPath<'_>], found: &mut Diagnostics) {
     let mut several = BTreeSet::new();
     for way in ways.iter().filter(|way| way.limit.rate != Rate::Unlimited) {
         several.insert(keys(way).collect::<Vec<_>>());
@@ -163,7 +167,7 @@ struct Conditions {
 }
 
 impl Conditions {
-    fn new(ways: &[Way<'_>], descriptors: &Descriptors, found: &mut Found) -> Self {
+    fn new(ways: &[LimitPath<'_>], descriptors: &Descriptors, found: &mut Diagnostics) -> Self {
         let mut translation =
             Translation { descriptors, found, reported: BTreeSet::new(), left: COMPARED };
         let mut replacing: HashMap<&str, Vec<_>> = HashMap::new();
@@ -172,7 +176,7 @@ impl Conditions {
                 replacing.entry(name).or_default().push(way);
             }
         }
-        let replacing = |way: &Way<'_>| {
+        let replacing = |way: &LimitPath<'_>| {
             let name = way.limit.name.as_deref()?;
             replacing.get(name).map(Vec::as_slice)
         };
@@ -195,9 +199,9 @@ impl Conditions {
 
 struct Translation<'r> {
     descriptors: &'r Descriptors,
-    found: &'r mut Found,
+    found: &'r mut Diagnostics,
     /// Errors that were reported: an unknown key may occur many times.
-    reported: BTreeSet<Unclear>,
+    reported: BTreeSet<TranslationError>,
     /// How many more values may be compared.
     left: usize,
 }
@@ -208,7 +212,7 @@ const COMPARED: usize = 100_000;
 
 impl Translation<'_> {
     /// `replacing` are the ways to the limits that replace this one.
-    fn of(&mut self, way: &Way<'_>, replacing: &[&Way<'_>]) -> Question {
+    fn of(&mut self, way: &LimitPath<'_>, replacing: &[&LimitPath<'_>]) -> Question {
         if self.left == 0 {
             // The error was reported.
             return Question::Never;
@@ -234,7 +238,7 @@ impl Translation<'_> {
 
     /// Whether a request meets the limit of a way. The key of the rule checks that entries without a value are
     /// present, unless the question is `whole`.
-    fn meets(&mut self, way: &Way<'_>, whole: bool) -> Question {
+    fn meets(&mut self, way: &LimitPath<'_>, whole: bool) -> Question {
         let steps: Vec<_> = way.steps.iter().map(|step| self.step(step, whole)).collect();
         Question::all(steps)
     }
@@ -265,7 +269,7 @@ impl Translation<'_> {
         }
     }
 
-    fn or_report(&mut self, test: Result<Question, Unclear>, step: &Step<'_>) -> Question {
+    fn or_report(&mut self, test: Result<Question, TranslationError>, step: &Step<'_>) -> Question {
         test.unwrap_or_else(|unclear| {
             if self.reported.insert(unclear.clone()) {
                 self.found.problem(&step.entry.path, step.entry.location, unclear);
@@ -275,7 +279,7 @@ impl Translation<'_> {
     }
 
     /// Warns of replaced names that no limit has. The service ignores them.
-    fn unknown_names(&mut self, ways: &[Way<'_>]) {
+    fn unknown_names(&mut self, ways: &[LimitPath<'_>]) {
         let names: BTreeSet<_> = ways.iter().filter_map(|way| way.limit.name.as_ref()).collect();
         for way in ways {
             for name in way.limit.replaces.iter().filter(|name| !names.contains(name)) {

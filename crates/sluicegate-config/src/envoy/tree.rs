@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::fields::{Fields, Found, Text, short};
+use super::fields::{Diagnostics, Fields, Text, short};
 use super::service::Unit;
 use super::yaml::{Node, location};
 use crate::source::{DocumentPath, SourceLocation};
@@ -70,7 +70,7 @@ impl Value {
 const WILDCARDS: usize = 256;
 
 /// Reads the only document of the file.
-pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
+pub(super) fn domain(node: &Node<'_>, found: &mut Diagnostics) -> Option<Domain> {
     let mut fields = Fields::of(node, &DocumentPath::Root, "the file", found)?;
     let name = fields.text("domain", found).map_or("", |(_, name)| name).to_owned();
     if name.is_empty() {
@@ -93,7 +93,7 @@ fn limits(descriptors: &[Descriptor]) -> bool {
 fn descriptors(
     fields: &mut Fields<'_, '_>,
     path: &DocumentPath<'_>,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> Vec<Descriptor> {
     let list = path.name("descriptors");
     let mut descriptors: Vec<Descriptor> = Vec::new();
@@ -129,7 +129,11 @@ fn descriptors(
     descriptors
 }
 
-fn descriptor(node: &Node<'_>, path: &DocumentPath<'_>, found: &mut Found) -> Option<Descriptor> {
+fn descriptor(
+    node: &Node<'_>,
+    path: &DocumentPath<'_>,
+    found: &mut Diagnostics,
+) -> Option<Descriptor> {
     let mut fields = Fields::of(node, path, "a descriptor", found)?;
     let key = fields.text("key", found).filter(|(_, key)| !key.is_empty());
     if key.is_none() {
@@ -159,7 +163,7 @@ fn shared(
     fields: &mut Fields<'_, '_>,
     path: &DocumentPath<'_>,
     value: &Value,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> bool {
     let Some(location) = fields.flag("share_threshold", found) else { return false };
     let wildcard = matches!(value, Value::Like(_));
@@ -171,7 +175,7 @@ fn shared(
 }
 
 /// Reads fields that have no effect here, or that the service ignores.
-fn not_followed(fields: &mut Fields<'_, '_>, path: &DocumentPath<'_>, found: &mut Found) {
+fn not_followed(fields: &mut Fields<'_, '_>, path: &DocumentPath<'_>, found: &mut Diagnostics) {
     for name in ["detailed_metric", "value_to_metric"] {
         if let Some(location) = fields.flag(name, found) {
             let what = "this changes nothing here: metrics go by the name of the limit";
@@ -211,7 +215,7 @@ const EXPECTED: &str = "expected second, minute, hour, day, week, month or year"
 pub(super) fn rate_limit(
     node: &Node<'_>,
     path: &DocumentPath<'_>,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> Option<RateLimit> {
     let mut fields = Fields::of(node, path, "a rate limit", found)?;
     let name = fields.text("name", found).map(|(_, name)| name.to_owned());
@@ -243,7 +247,7 @@ fn unit_of_time(
     unit: Text<'_>,
     fields: &Fields<'_, '_>,
     path: &DocumentPath<'_>,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> Option<Unit> {
     let Some((location, unit)) = unit else {
         fields.lacks(format!("`unit` is missing: {EXPECTED}"), found);
@@ -261,7 +265,7 @@ fn requests(
     count: Text<'_>,
     fields: &Fields<'_, '_>,
     path: &DocumentPath<'_>,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> Option<u32> {
     let Some((location, text)) = count else {
         let what = "`requests_per_unit` is missing, and the service would refuse everything: \
@@ -298,7 +302,7 @@ fn replaces(
     fields: &mut Fields<'_, '_>,
     path: &DocumentPath<'_>,
     own: Option<&str>,
-    found: &mut Found,
+    found: &mut Diagnostics,
 ) -> Vec<String> {
     let list = path.name("replaces");
     let mut names = Vec::new();

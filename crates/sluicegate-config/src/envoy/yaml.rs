@@ -3,7 +3,7 @@
 use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
 use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
 
-use super::fields::Found;
+use super::fields::Diagnostics;
 use crate::source::{DocumentPath, SourceLocation};
 
 /// The deepest nesting of lists and maps. A descriptor needs two levels for each of its entries. Readers are
@@ -30,7 +30,7 @@ fn at(marker: &Marker) -> SourceLocation {
 }
 
 /// The only document of a file. Scalars are texts as written, so a value `010` is not eight.
-pub(super) fn read<'t>(text: &'t str, found: &mut Found) -> Option<Node<'t>> {
+pub(super) fn read<'t>(text: &'t str, found: &mut Diagnostics) -> Option<Node<'t>> {
     match load(text) {
         Err((location, what)) => {
             found.problem(&DocumentPath::Root, location, what);

@@ -1,6 +1,5 @@
 //! A serde deserializer over values. Its errors contain the path to the value.
 
-use std::collections::btree_map;
 use std::iter::Enumerate;
 use std::slice;
 
@@ -160,14 +159,14 @@ impl<'de> SeqAccess<'de> for List<'_> {
 }
 
 struct Table<'n> {
-    left: btree_map::Iter<'n, String, Entry>,
+    left: slice::Iter<'n, (String, Entry)>,
     /// The value of the name that was read.
     value: Option<(&'n String, &'n Node)>,
 }
 
 impl Table<'_> {
     fn empty() -> Self {
-        Self { left: btree_map::Iter::default(), value: None }
+        Self { left: [].iter(), value: None }
     }
 }
 

@@ -89,7 +89,7 @@ impl Values<'_> {
                 btree_map::Entry::Occupied(_) => {}
             }
         }
-        Ok(Data::Table(entries))
+        Ok(Data::Table(entries.into_iter().collect()))
     }
 
     fn list(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Diagnostic> {

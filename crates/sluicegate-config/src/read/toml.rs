@@ -90,7 +90,10 @@ fn of_table(table: DeTable<'_>, lines: &Lines<'_>) -> Data {
         let location = lines.location(name.span().start);
         (name.into_inner().into_owned(), Entry::new(location, node(value, lines)))
     });
-    Data::Table(entries.collect())
+    let mut entries: Vec<_> = entries.collect();
+    // With its feature `preserve_order`, `toml` keeps the order of the text.
+    entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    Data::Table(entries)
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use super::tree::Node;
 pub struct SourceMap {
     /// The values of the text with their locations.
     values: Option<Arc<Node>>,
+    /// Whether some list or table of the text is empty. Hardly any text has one, and each rule asks several times.
+    has_empties: bool,
     /// Marks by path. They take precedence.
     marks: BTreeMap<String, Mark>,
 }
@@ -29,7 +31,8 @@ impl SourceMap {
     #[cfg(any(feature = "toml", feature = "json"))]
     /// The source map of a document that was read from these values.
     pub(crate) fn of(values: Node) -> Self {
-        Self { values: Some(Arc::new(values)), marks: BTreeMap::new() }
+        let has_empties = values.has_empties();
+        Self { values: Some(Arc::new(values)), has_empties, marks: BTreeMap::new() }
     }
 
     /// Sets the location of the value at `path`.
@@ -55,7 +58,7 @@ impl SourceMap {
 
     /// Whether the text has an empty list or table at `path`.
     pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
-        self.values.as_ref().is_some_and(|root| root.has_empty(path))
+        self.has_empties && self.values.as_ref().is_some_and(|root| root.has_empty(path))
     }
 
     /// A diagnostic about the value at `path`. If the value is missing, it has the location of its parent.

@@ -1,7 +1,5 @@
 //! A text of any format as a tree of values with locations.
 
-use std::collections::BTreeMap;
-
 use super::error::SourceLocation;
 use super::path::DocumentPath;
 
@@ -27,7 +25,8 @@ pub(crate) enum Data {
     /// A value that no document contains, in words: a date, or a number that is too large.
     Other(String),
     List(Vec<Node>),
-    Table(BTreeMap<String, Entry>),
+    /// Sorted by name. A map would take as much memory for one entry as for eleven, and files have many small tables.
+    Table(Vec<(String, Entry)>),
     /// Replaces a wrong value by one that fits, so that the rest can be read. The error was reported.
     Stub(Stub),
     /// A wrong value that counts as missing. The error was reported.
@@ -73,7 +72,7 @@ impl Node {
     pub(crate) fn size(&self) -> usize {
         let inside: usize = match &self.data {
             Data::List(list) => list.iter().map(Self::size).sum(),
-            Data::Table(table) => table.values().map(|entry| entry.value.size()).sum(),
+            Data::Table(table) => table.iter().map(|(_, entry)| entry.value.size()).sum(),
             _ => 0,
         };
         1 + inside
@@ -90,7 +89,7 @@ impl Node {
         for step in path.steps() {
             let next = match (&found.0.data, step) {
                 (Data::Table(table), DocumentPath::Name(_, name)) => {
-                    table.get(*name).map(|entry| (&entry.value, Some(entry.name)))
+                    field(table, name).map(|entry| (&entry.value, Some(entry.name)))
                 }
                 (Data::List(list), DocumentPath::Index(_, index)) => {
                     list.get(*index).map(|value| (value, None))
@@ -110,7 +109,7 @@ impl Node {
     pub(crate) fn value(&self, path: &DocumentPath<'_>) -> Option<&Self> {
         path.steps().try_fold(self, |node, step| match (&node.data, step) {
             (Data::Table(table), DocumentPath::Name(_, name)) => {
-                table.get(*name).map(|entry| &entry.value)
+                field(table, name).map(|entry| &entry.value)
             }
             (Data::List(list), DocumentPath::Index(_, index)) => list.get(*index),
             _ => None,
@@ -119,23 +118,38 @@ impl Node {
 
     /// Whether there is an empty list or table at `path`.
     pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
-        self.value(path).is_some_and(|value| match &value.data {
+        self.value(path).is_some_and(Self::is_empty)
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.data {
             Data::List(list) => list.is_empty(),
             Data::Table(table) => table.is_empty(),
             _ => false,
-        })
+        }
+    }
+
+    /// Whether it is or has an empty list or table.
+    #[cfg(any(feature = "toml", feature = "json"))]
+    pub(super) fn has_empties(&self) -> bool {
+        self.is_empty()
+            || match &self.data {
+                Data::List(list) => list.iter().any(Self::has_empties),
+                Data::Table(table) => table.iter().any(|(_, entry)| entry.value.has_empties()),
+                _ => false,
+            }
     }
 
     /// Whether there is a value with this name at the top level.
     pub(crate) fn says(&self, name: &str) -> bool {
-        matches!(&self.data, Data::Table(table) if table.contains_key(name))
+        matches!(&self.data, Data::Table(table) if field(table, name).is_some())
     }
 
     /// The value at the end of the path.
     pub(crate) fn at(&mut self, way: &[Step]) -> Option<&mut Self> {
         way.iter().try_fold(self, |node, step| match (&mut node.data, step) {
             (Data::Table(table), Step::Name(name)) => {
-                table.get_mut(name).map(|entry| &mut entry.value)
+                field_mut(table, name).map(|entry| &mut entry.value)
             }
             (Data::List(list), Step::Index(index)) => list.get_mut(*index),
             _ => None,
@@ -145,21 +159,43 @@ impl Node {
     /// Adds a stand-in for a missing value. Returns whether that was possible.
     pub(crate) fn supply(&mut self, name: &str) -> bool {
         if let Data::Stub(Stub::Table) = self.data {
-            self.data = Data::Table(BTreeMap::new());
+            self.data = Data::Table(Vec::new());
         }
         let Data::Table(table) = &mut self.data else { return false };
         let value = Self { location: self.location, data: Data::Stub(Stub::Any) };
-        let before = table.insert(name.to_owned(), Entry { name: self.location, value });
-        before.is_none_or(|before| matches!(before.value.data, Data::Gone))
+        let entry = Entry { name: self.location, value };
+        match place(table, name) {
+            Ok(at) => {
+                let before = std::mem::replace(&mut table[at].1, entry);
+                matches!(before.value.data, Data::Gone)
+            }
+            Err(at) => {
+                table.insert(at, (name.to_owned(), entry));
+                true
+            }
+        }
     }
 
     /// The value with this name.
     pub(crate) fn entry(&mut self, name: &str) -> Option<&mut Self> {
         match &mut self.data {
-            Data::Table(table) => table.get_mut(name).map(|entry| &mut entry.value),
+            Data::Table(table) => field_mut(table, name).map(|entry| &mut entry.value),
             _ => None,
         }
     }
+}
+
+/// Where the entry with this name is in a table, or where it would be.
+fn place(table: &[(String, Entry)], name: &str) -> Result<usize, usize> {
+    table.binary_search_by(|(other, _)| other.as_str().cmp(name))
+}
+
+fn field<'t>(table: &'t [(String, Entry)], name: &str) -> Option<&'t Entry> {
+    place(table, name).ok().map(|at| &table[at].1)
+}
+
+fn field_mut<'t>(table: &'t mut [(String, Entry)], name: &str) -> Option<&'t mut Entry> {
+    place(table, name).ok().map(|at| &mut table[at].1)
 }
 
 impl Entry {

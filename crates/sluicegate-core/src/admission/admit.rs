@@ -45,6 +45,7 @@ impl<S: Store> Enforcer<S> {
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
+        // Written in place by the rule, and lent to the store. It is taken only on the rare paths that keep it.
         let mut charge = Charge::new();
         if let Err(missing) = rule.charge(view, &mut charge) {
             return Admission::Refuse(self.incomplete(missing));
@@ -52,6 +53,8 @@ impl<S: Store> Enforcer<S> {
         if charge.is_empty() {
             return Admission::Proceed(Paid::nothing());
         }
+        // Before the store is asked: with a permit in hand, the request may book a place ahead. Asking first would book
+        // places for requests that then find the queue full.
         let permit = self.queue(&mut charge);
         self.ask(&mut charge, permit, enforcer)
     }
@@ -137,7 +140,8 @@ impl<S: Store> Enforcer<S> {
         };
         if !outcome.is_admitted() {
             let decision = Box::new(outcome.decision(&*charge));
-            // The queue had no room for it, which does not mean that it can never be admitted.
+            // `crowd_out` has set the patience to zero, and a store answers "never" to a cost that needs some wait even
+            // in an empty queue. With a place in the queue it would fit, so the client may try again.
             let is_crowded = decision.never_fits() && charge.is_crowded_out(gate.longest());
             let decision = if is_crowded { Box::new(decision.for_now()) } else { decision };
             return Ok((Self::exceeded(enforcer, decision, charge)?, None));
@@ -195,6 +199,8 @@ impl<S: Store> Enforcer<S> {
     fn without_store<E: AsEnforcer>(&self, error: StoreError) -> Result<Served<E>, Refusal> {
         self.observer.saw(&self.clock, Event::StoreFailed(&error, self.on_store_error));
         match self.on_store_error {
+            // A limit that says "refuse when full" has been asked for this case in particular, so it outweighs the
+            // setting for failures in general.
             OnStoreError::Admit if !error.must_refuse() => Ok((Paid::nothing(), None)),
             OnStoreError::Admit | OnStoreError::Refuse => Err(Refusal::Unavailable(error)),
         }
@@ -208,6 +214,7 @@ impl<S: Store> Enforcer<S> {
         let permit = self.gate.permit().map(|(permit, _)| permit);
         match permit {
             Some(_) => charge.wait_up_to(longest),
+            // Otherwise the places of a leaky bucket would be a way around the bound on all that wait.
             None => charge.crowd_out(),
         }
         permit

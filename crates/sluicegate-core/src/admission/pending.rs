@@ -39,7 +39,7 @@ pin_project! {
             #[pin]
             answer: StoreFuture<E>,
             deadline: Option<Sleep<T::Sleep>>,
-            asked: Option<Asked<E>>,
+            context: Option<DecisionContext<E>>,
         },
         Waiting { sleep: Sleep<T::Sleep>, paid: Option<Paid<E>>, permit: QueuePermit },
         Decided { result: Option<Result<Paid<E>, Refusal>> },
@@ -47,7 +47,7 @@ pin_project! {
 }
 
 /// A request whose store has not answered yet.
-struct Asked<E> {
+struct DecisionContext<E> {
     enforcer: E,
     charge: Charge,
     permit: Option<QueuePermit>,
@@ -61,9 +61,10 @@ impl<E: AsEnforcer, T: Timer> Pending<E, T> {
         enforcer: E,
     ) -> Self {
         let settings = enforcer.as_enforcer();
+        // Made before the first poll: the time runs from the question, and not from when the task is first polled.
         let deadline = settings.deadline.map(|time| Sleep::new(&settings.clock, time, T::sleep));
-        let asked = Some(Asked { enforcer, charge, permit });
-        Self::at(State::Deciding { answer, deadline, asked })
+        let context = Some(DecisionContext { enforcer, charge, permit });
+        Self::at(State::Deciding { answer, deadline, context })
     }
 
     pub(crate) fn waiting(paid: Paid<E>, wait: Duration, permit: QueuePermit) -> Self {
@@ -86,8 +87,8 @@ impl<E: AsEnforcer, T: Timer> State<E, T> {
         }
     }
 
-    fn decided(outcome: Result<Outcome, StoreError>, asked: Asked<E>) -> Self {
-        let Asked { enforcer, mut charge, permit } = asked;
+    fn decided(outcome: Result<Outcome, StoreError>, context: DecisionContext<E>) -> Self {
+        let DecisionContext { enforcer, mut charge, permit } = context;
         match Enforcer::judge(enforcer, outcome, &mut charge, permit) {
             Ok(served) => Self::of(served),
             Err(refusal) => Self::Decided { result: Some(Err(refusal)) },
@@ -99,24 +100,29 @@ impl<E: AsEnforcer, T: Timer> Future for Pending<E, T> {
     type Output = Result<Paid<E>, Refusal>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // A loop over states instead of nested futures, so that one box holds whichever is under way.
         let Self { state, span } = &mut *self;
         span.in_scope(|| {
             loop {
                 let next = match state.as_mut().project() {
-                    StateProj::Deciding { answer, deadline, asked } => {
+                    StateProj::Deciding { answer, deadline, context } => {
+                        // The answer before the deadline: where both are ready, a late answer is still an answer.
                         let outcome = match answer.poll(cx) {
                             Poll::Ready(outcome) => outcome,
                             Poll::Pending => {
                                 let Some(deadline) = deadline else { return Poll::Pending };
                                 ready!(Pin::new(deadline).poll(cx));
+                                // The store's future is dropped with this state. A store gives back what such a future
+                                // turns out to have charged.
                                 Err(StoreError::too_slow())
                             }
                         };
-                        State::decided(outcome, asked.take().expect(POLLED_AGAIN))
+                        State::decided(outcome, context.take().expect(POLLED_AGAIN))
                     }
                     StateProj::Waiting { sleep, paid, .. } => {
                         ready!(Pin::new(sleep).poll(cx));
                         let mut paid = paid.take().expect(POLLED_AGAIN);
+                        // From here on, a drop keeps the charge: the turn was used.
                         paid.begin();
                         State::Decided { result: Some(Ok(paid)) }
                     }
@@ -138,8 +144,8 @@ where
     /// The result, where the store is in this process; `None` where the request has to wait for its turn.
     pub fn now(self) -> Option<Result<Paid<E>, Refusal>> {
         let state = match *Pin::into_inner(self.state) {
-            State::Deciding { answer, asked, .. } => {
-                State::decided(answer.outcome(), asked.expect(POLLED_AGAIN))
+            State::Deciding { answer, context, .. } => {
+                State::decided(answer.outcome(), context.expect(POLLED_AGAIN))
             }
             state => state,
         };

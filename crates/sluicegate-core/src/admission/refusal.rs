@@ -60,7 +60,7 @@ impl Refusal {
     }
 
     /// The decision that refused, if there was one.
-    pub fn into_decision(self) -> Option<Box<Decision>> {
+    pub(crate) fn into_decision(self) -> Option<Box<Decision>> {
         match self {
             Self::TooMany(decision)
             | Self::NeverFits(decision, _)

@@ -1,6 +1,7 @@
 //! What the admission leaves in a request and in its response.
 
 use crate::admission::enforcer::{AsEnforcer, Enforcer, LeaveDecision};
+use crate::admission::known::position;
 use crate::admission::lazy_decision::LazyDecision;
 use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;
@@ -8,7 +9,7 @@ use crate::http::dialect::Dialect;
 use crate::http::fields;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
 use crate::http::line::{Line, Text};
-use crate::limit::{Decision, LimitInternals as _};
+use crate::limit::Decision;
 
 /// Left in the extensions of requests that exceed a limit under
 /// [`Rejection::degrade`](crate::Rejection::degrade): the handler should serve less.
@@ -72,10 +73,8 @@ impl<S> Enforcer<S> {
     /// where it is not one known limit.
     fn write_known_refusal(&self, decision: &Decision, response: &mut impl ResponseHead) -> bool {
         let Some(status) = fields::only_announced(decision) else { return false };
-        let mut known = self.known.iter();
-        let Some(at) = known.position(|known| known.limit().is_same(&status.limit)) else {
-            return false;
-        };
+        let Some(at) = position(&self.known, &status.limit) else { return false };
+        let at = at as usize;
         let mut line = Line::new();
         line.text(self.known[at].name());
         fields::left_item(&mut line, decision, status);

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum DropReport {
     /// No layer listens.
     Closed,
     Nothing,
@@ -21,43 +21,47 @@ enum Heard {
 }
 
 thread_local! {
-    static HEARD: Cell<Heard> = const { Cell::new(Heard::Closed) };
+    static REPORT: Cell<DropReport> = const { Cell::new(DropReport::Closed) };
 }
 
 /// Drops a request that a layer has forwarded and that was not answered. `drop` drops the inner future and then the
 /// charge, which is given back if the request was [never served](note_unserved).
 pub fn listen_unserved(drop: impl FnOnce()) {
-    struct Listening {
-        outer: Heard,
+    struct Listener {
+        outer: DropReport,
     }
 
     // Also where something panics as it is dropped.
-    impl Drop for Listening {
+    impl Drop for Listener {
         fn drop(&mut self) {
-            let inner = HEARD.get();
-            HEARD.set(match self.outer {
-                Heard::Closed => Heard::Closed,
-                Heard::Served => Heard::Served,
-                _ if inner == Heard::Unserved => Heard::Unserved,
-                _ => Heard::Served,
+            // Served outweighs unserved, in every layer further out: a handler that has run is not undone because
+            // something was waiting beside it. A listener that heard nothing has dropped the handler itself, so the
+            // request was served.
+            let inner = REPORT.get();
+            REPORT.set(match self.outer {
+                DropReport::Closed => DropReport::Closed,
+                DropReport::Served => DropReport::Served,
+                _ if inner == DropReport::Unserved => DropReport::Unserved,
+                _ => DropReport::Served,
             });
         }
     }
 
-    let _listening = Listening { outer: HEARD.replace(Heard::Nothing) };
+    let _listener = Listener { outer: REPORT.replace(DropReport::Nothing) };
     drop();
 }
 
 /// A request is dropped while it waits: no handler has seen it.
 pub fn note_unserved() {
-    if HEARD.get() == Heard::Nothing {
-        HEARD.set(Heard::Unserved);
+    // Not where a handler was heard before: what it waits for, as a client of another service, is its own business.
+    if REPORT.get() == DropReport::Nothing {
+        REPORT.set(DropReport::Unserved);
     }
 }
 
 /// Whether what is being dropped was never served.
 pub(crate) fn is_unserved() -> bool {
-    HEARD.get() == Heard::Unserved
+    REPORT.get() == DropReport::Unserved
 }
 
 #[cfg(test)]

@@ -52,12 +52,11 @@ impl Machine {
 
     fn new() -> Self {
         let counter = quanta::Clock::new();
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // A count of 2^40 is minutes; as nanoseconds that is precise to more than the digits needed.
         let nanos = u128::from(counter.delta_as_nanos(0, 1 << 40));
         let scale = (nanos << (64 - 40)) / 1_000 * 4_095 / 4_096;
         Self {
-            epoch: since.as_micros() as u64,
+            epoch: wall(),
             started: Instant::now(),
             first: counter.raw(),
             scale: u64::try_from(scale).unwrap_or(u64::MAX),
@@ -111,6 +110,12 @@ impl Machine {
     fn passed(&self) -> u64 {
         self.started.elapsed().as_micros() as u64
     }
+}
+
+/// The system's time, in microseconds since the Unix epoch.
+pub(super) fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.as_micros() as u64
 }
 
 /// Miri knows no instruction that reads the processor's counter.

@@ -67,14 +67,12 @@ impl Clock {
         }
     }
 
-    /// The time for a decision about something last changed at `since`. Clocks are read before a row is locked, so
-    /// another thread may have written a later time. A machine's clock is not set back.
-    #[inline]
-    pub(crate) fn at_least(&self, now: u64, since: u64) -> u64 {
+    /// What a clock on the wall shows, which can be set at any moment. A manual clock is that clock too.
+    #[cfg(feature = "file")]
+    pub(crate) fn wall(&self) -> u64 {
         match &self.0 {
-            Source::Machine(_) => now.max(since),
-            Source::Manual(clock) if since > now => bounded(clock.now()),
-            Source::Manual(_) => now,
+            Source::Machine(_) => bounded(machine::wall()),
+            Source::Manual(clock) => bounded(clock.now()),
         }
     }
 
@@ -116,10 +114,10 @@ impl From<&ManualClock> for Clock {
 /// clock.advance(Duration::from_secs(60));
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct ManualClock(Arc<Hands>);
+pub struct ManualClock(Arc<ManualTime>);
 
 #[derive(Debug, Default)]
-struct Hands {
+struct ManualTime {
     now: AtomicU64,
     sleepers: Mutex<Vec<Waker>>,
 }

@@ -1,4 +1,4 @@
-use super::number::{Wrong, quotient, scaled, whole};
+use super::number::{NumberError, quotient, scaled, whole};
 use super::{Amount, ContentLength, CostOf};
 use crate::key::{Missing, View};
 
@@ -118,21 +118,21 @@ impl<S> CostFrom<S> {
         self
     }
 
-    fn cost(&self, text: &[u8]) -> Result<u64, Wrong> {
+    fn cost(&self, text: &[u8]) -> Result<u64, NumberError> {
         let number = match self.scale {
             Some(scale) => scaled(text, scale)?,
             None => whole(text)?.into(),
         };
         let cost = u64::try_from(number.div_ceil(self.per.into())).ok();
-        let cost = cost.filter(|cost| *cost <= self.most).ok_or(Wrong::TooLarge)?;
+        let cost = cost.filter(|cost| *cost <= self.most).ok_or(NumberError::TooLarge)?;
         Ok(cost.max(self.least))
     }
 
     /// What the client has to write in `place`, with the bound if the client needs to know it.
     #[cold]
-    fn wanted(&self, wrong: Wrong, place: &str) -> Missing {
+    fn wanted(&self, wrong: NumberError, place: &str) -> Missing {
         let number = if self.scale.is_some() { "decimal" } else { "whole" };
-        if wrong == Wrong::NoNumber && self.most == u64::MAX {
+        if wrong == NumberError::NoNumber && self.most == u64::MAX {
             return Missing::client(format!("a {number} number in {place}"));
         }
         let most = u128::from(self.most) * u128::from(self.per);

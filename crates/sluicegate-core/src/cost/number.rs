@@ -6,29 +6,29 @@
 
 /// Why a text is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum NumberError {
     NoNumber,
     TooLarge,
 }
 
 /// Reads a whole number: digits, nothing else.
-pub(super) fn whole(text: &[u8]) -> Result<u64, Wrong> {
+pub(super) fn whole(text: &[u8]) -> Result<u64, NumberError> {
     if !are_digits(text) {
-        return Err(Wrong::NoNumber);
+        return Err(NumberError::NoNumber);
     }
     let mut digits = text.iter().map(|digit| u64::from(digit - b'0'));
     let number = digits.try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(digit));
-    number.ok_or(Wrong::TooLarge)
+    number.ok_or(NumberError::TooLarge)
 }
 
 /// Reads a decimal number, `12` or `0.25`, times `scale`, rounded up.
-pub(super) fn scaled(text: &[u8], scale: u64) -> Result<u128, Wrong> {
+pub(super) fn scaled(text: &[u8], scale: u64) -> Result<u128, NumberError> {
     let (before, after) = match text.iter().position(|&byte| byte == b'.') {
         Some(point) => (&text[..point], &text[point + 1..]),
         None => (text, &b"0"[..]),
     };
     if !are_digits(after) {
-        return Err(Wrong::NoNumber);
+        return Err(NumberError::NoNumber);
     }
     Ok(u128::from(whole(before)?) * u128::from(scale) + fraction(after, scale))
 }
@@ -73,14 +73,14 @@ mod tests {
         for text in
             ["", "-1", "+1", "1e3", "0x1", " 1", "1 ", "1,0", "1.", ".5", "1.2.3", "1.-2", "٣"]
         {
-            assert_eq!(scaled(text.as_bytes(), 100), Err(Wrong::NoNumber), "{text}");
-            assert_eq!(whole(text.as_bytes()), Err(Wrong::NoNumber), "{text}");
+            assert_eq!(scaled(text.as_bytes(), 100), Err(NumberError::NoNumber), "{text}");
+            assert_eq!(whole(text.as_bytes()), Err(NumberError::NoNumber), "{text}");
         }
-        assert_eq!(whole(b"1.0"), Err(Wrong::NoNumber));
+        assert_eq!(whole(b"1.0"), Err(NumberError::NoNumber));
         assert_eq!(whole(b"18446744073709551615"), Ok(u64::MAX));
-        assert_eq!(whole(b"18446744073709551616"), Err(Wrong::TooLarge));
-        assert_eq!(scaled(b"18446744073709551616.5", 1), Err(Wrong::TooLarge));
-        assert_eq!(scaled(b"18446744073709551616.x", 1), Err(Wrong::NoNumber));
+        assert_eq!(whole(b"18446744073709551616"), Err(NumberError::TooLarge));
+        assert_eq!(scaled(b"18446744073709551616.5", 1), Err(NumberError::TooLarge));
+        assert_eq!(scaled(b"18446744073709551616.x", 1), Err(NumberError::NoNumber));
         assert_eq!(whole(b"00000000000000000000000000007"), Ok(7));
     }
 

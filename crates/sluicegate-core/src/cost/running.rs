@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// # drop(cost);
 /// ```
 #[derive(Clone)]
-pub struct RunningCost(Arc<Reported>);
+pub struct RunningCost(Arc<ReportedCost>);
 
-struct Reported<P: ?Sized = dyn Any + Send + Sync> {
+struct ReportedCost<P: ?Sized = dyn Any + Send + Sync> {
     total: AtomicU64,
     is_final: AtomicBool,
     parts: P,
@@ -40,14 +40,14 @@ impl RunningCost {
 
     /// A cost that begins with `spent`.
     pub fn of(spent: u64) -> Self {
-        let reported = Reported { total: spent.into(), is_final: false.into(), parts: () };
+        let reported = ReportedCost { total: spent.into(), is_final: false.into(), parts: () };
         Self(Arc::new(reported))
     }
 
     /// A cost of zero so far that is made of `parts`, such as tokens of several kinds. A
     /// [`Settlement`](crate::cost::Settlement) that knows their type finds them again.
     pub fn with_parts(parts: impl Any + Send + Sync) -> Self {
-        Self(Arc::new(Reported { total: 0.into(), is_final: false.into(), parts }))
+        Self(Arc::new(ReportedCost { total: 0.into(), is_final: false.into(), parts }))
     }
 
     /// The parts of the cost, if their type is `P`.

@@ -16,6 +16,13 @@ use std::hash::{BuildHasher, RandomState};
 use super::buf::ROOM;
 use super::{KeyBuf, Part};
 
+/// The random numbers of a secret.
+const SECRETS: usize = 4 + ROOM;
+
+/// The bytes of a secret.
+#[cfg(feature = "file")]
+pub(crate) const SECRET_BYTES: usize = 16 * SECRETS;
+
 /// A secret that hashes keys. No client can choose keys that share a hash, or a row of a table.
 pub struct KeyHash {
     start: u128,
@@ -44,12 +51,32 @@ impl KeyHash {
         let mut numbers = 0..;
         let mut word = || u128::from(random(numbers.next().unwrap_or_default()));
         let mut next = || word() << 64 | word();
-        Self {
-            start: next(),
-            salt: next(),
-            lengths: next(),
-            words: std::array::from_fn(|_| next()),
+        Self::of_numbers(std::array::from_fn(|_| next()))
+    }
+
+    fn of_numbers(numbers: [u128; SECRETS]) -> Self {
+        let [start, salt, lengths, words @ ..] = numbers;
+        Self { start, salt, lengths, words }
+    }
+
+    /// The secret with these bytes: see [`to_bytes`](Self::to_bytes).
+    #[cfg(feature = "file")]
+    pub(crate) fn from_bytes(bytes: &[u8; SECRET_BYTES]) -> Self {
+        let mut numbers = bytes.chunks_exact(16).map(|bytes| {
+            u128::from_le_bytes(bytes.try_into().expect("a chunk has as many bytes as a number"))
+        });
+        Self::of_numbers(std::array::from_fn(|_| numbers.next().unwrap_or_default()))
+    }
+
+    /// The secret, for a file that nobody else can read.
+    #[cfg(feature = "file")]
+    pub(crate) fn to_bytes(&self) -> [u8; SECRET_BYTES] {
+        let numbers = [self.start, self.salt, self.lengths].into_iter().chain(self.words);
+        let mut bytes = [0; SECRET_BYTES];
+        for (bytes, number) in bytes.chunks_exact_mut(16).zip(numbers) {
+            bytes.copy_from_slice(&number.to_le_bytes());
         }
+        bytes
     }
 
     /// The hash of `key`. Each `salt` makes it another one: the identity of a limit, or the hash of another key.

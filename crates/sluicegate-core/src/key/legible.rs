@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::print::{Written, parts, push_part};
+use super::print::{PartWords, parts, push_part};
 use super::{KeyBuf, tag};
 
 impl KeyBuf {
@@ -33,7 +33,7 @@ impl KeyBuf {
             if !text.is_empty() {
                 text.push(',');
             }
-            let value = |text: &mut String, value: Option<Written<'_>>| {
+            let value = |text: &mut String, value: Option<PartWords<'_>>| {
                 value.into_iter().for_each(|value| push_part(text, value));
             };
             match tag {
@@ -79,7 +79,7 @@ enum Tag {
 }
 
 impl Tag {
-    fn of(part: Written<'_>) -> Option<Self> {
+    fn of(part: PartWords<'_>) -> Option<Self> {
         // The longest first part is a prefix length and the bytes of an address.
         let mut bytes = [0; 18];
         let len = bytes.iter_mut().zip(part.bytes()).map(|(to, byte)| *to = byte).count();

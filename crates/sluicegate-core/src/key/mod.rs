@@ -18,7 +18,6 @@ mod extract;
 pub(crate) mod hash;
 mod hop;
 mod ip;
-mod kept;
 mod legible;
 mod missing;
 mod nat64;
@@ -30,6 +29,7 @@ mod proxies;
 mod readings;
 mod short;
 mod single;
+mod stored_key;
 pub(crate) mod tag;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -49,13 +49,13 @@ pub(crate) use self::extract::{
     no_header_name, percent_decoded, query_value, sound_name, trimmed,
 };
 pub use self::ip::Ip;
-pub(crate) use self::kept::KeptKey;
 pub use self::missing::Missing;
 pub(crate) use self::network::Network;
 pub use self::part::Part;
 pub use self::print::KeySecret;
 pub use self::proxies::{Proxies, ProxiesError};
 pub use self::readings::Readings;
+pub(crate) use self::stored_key::StoredKey;
 pub use self::text::Text;
 pub use self::view::View;
 

@@ -88,30 +88,30 @@ impl KeyBuf {
 
 /// A part of a key: its words, and its length in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Written<'a> {
+pub(super) struct PartWords<'a> {
     words: &'a [u64],
     len: usize,
 }
 
-impl Written<'_> {
+impl PartWords<'_> {
     pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
         self.words.iter().flat_map(|word| word.to_le_bytes()).take(self.len)
     }
 }
 
 /// The lengths are below their leading bit, the first part highest.
-pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = Written<'_>> {
+pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = PartWords<'_>> {
     let count = lengths.ilog2() / 8;
     let lens = (0..count).rev().map(move |part| usize::from((lengths >> (8 * part)) as u8));
     lens.scan(words, |words, len| {
         let (part, rest) = words.split_at(len.div_ceil(8).min(words.len()));
         *words = rest;
-        Some(Written { words: part, len })
+        Some(PartWords { words: part, len })
     })
 }
 
 /// Characters with a special meaning are always escaped.
-pub(super) fn push_part(text: &mut String, part: Written<'_>) {
+pub(super) fn push_part(text: &mut String, part: PartWords<'_>) {
     if part.len == 0 {
         text.push('%');
     }

@@ -73,6 +73,27 @@ mod tests {
     }
 
     #[test]
+    fn a_thousand_rules_read_what_is_no_cookie_once() {
+        let work = |line: &str, rules: usize| {
+            let request = Request::default().header("cookie", line);
+            steps(|| {
+                for _ in 0..rules {
+                    let _ = Cookie("name").is_present().holds(&request);
+                }
+            })
+        };
+        for line in ["a".repeat(60_000), ";".repeat(900), "a;".repeat(900) + "b=c"] {
+            let (few, many) = (work(&line, 10), work(&line, 1_000));
+            assert!(few >= line.len() && many <= few + 2 * 1_000, "{few} and {many}");
+        }
+        for line in ["a".repeat(MAX_PAIRS_LENGTH + 1), ";".repeat(MAX_PAIRS)] {
+            let request = Request::default().header("cookie", line);
+            let is_present = Cookie("name").is_present().holds(&request);
+            assert!(is_present.is_err_and(|missing| missing.is_ambiguous()));
+        }
+    }
+
+    #[test]
     fn more_pairs_or_bytes_than_are_read_are_the_clients_to_mend_for_every_rule() {
         let long = |length: usize| format!("a={}", "b".repeat(length - 1));
         for (query, is_read) in [

@@ -52,22 +52,22 @@ pub struct Counters {
     /// For [`Counts::unread`].
     pub unread: Counter,
     /// When a failing store, or a key that the server does not provide, was last logged.
-    pub(crate) told: LastTold,
+    pub(crate) failures: LastReport,
     /// When limits that were not counted were last logged.
-    pub(crate) full: LastTold,
+    pub(crate) full: LastReport,
     /// When a soft limit that was exceeded was last logged.
-    pub(crate) soft: LastTold,
+    pub(crate) soft: LastReport,
     /// When a ban was last logged.
-    pub(crate) bans: LastTold,
+    pub(crate) bans: LastReport,
     /// When a request that a limit on trial would have refused was last logged.
-    pub(crate) trials: LastTold,
+    pub(crate) trials: LastReport,
     /// When an answer whose usage was not read was last logged.
-    pub(crate) unread_told: LastTold,
+    pub(crate) unread_reports: LastReport,
 }
 
 /// When something was last logged that every request can cause.
 #[derive(Debug, Default)]
-pub(crate) struct LastTold(AtomicU64);
+pub(crate) struct LastReport(AtomicU64);
 
 /// Microseconds between two warnings: a flood of requests must not become a flood of log lines.
 const QUIET: u64 = 1_000_000;
@@ -87,14 +87,14 @@ impl Counter {
     }
 }
 
-impl LastTold {
+impl LastReport {
     /// Whether it is time to log again; at most once a second.
     pub(crate) fn is_over(&self, now: u64) -> bool {
-        let told = self.0.load(Ordering::Relaxed);
-        (told == 0 || now.abs_diff(told) >= QUIET)
+        let last = self.0.load(Ordering::Relaxed);
+        (last == 0 || now.abs_diff(last) >= QUIET)
             && self
                 .0
-                .compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
     }
 }

@@ -120,7 +120,7 @@ impl Observer {
             Event::Incomplete(missing) => {
                 self.counters.keyless.add();
                 self.meter.keyless(missing);
-                let is_due = missing.is_client() || self.counters.told.is_over(clock.now());
+                let is_due = missing.is_client() || self.counters.failures.is_over(clock.now());
                 if self.events && is_due {
                     report::keyless(missing, self.counters.read().keyless);
                 }
@@ -128,14 +128,14 @@ impl Observer {
             Event::StoreFailed(error, then) => {
                 self.counters.store_failures.add();
                 self.meter.failed(error);
-                if self.events && self.counters.told.is_over(clock.now()) {
+                if self.events && self.counters.failures.is_over(clock.now()) {
                     report::store_failed(error, then, self.counters.read().store_failures);
                 }
             }
             Event::Unread => {
                 self.counters.unread.add();
                 self.meter.unread();
-                if self.events && self.counters.unread_told.is_over(clock.now()) {
+                if self.events && self.counters.unread_reports.is_over(clock.now()) {
                     report::unread(self.counters.read().unread);
                 }
             }

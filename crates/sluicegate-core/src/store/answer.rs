@@ -18,8 +18,8 @@ pub(crate) type Never = Ready<Result<Outcome, StoreError>>;
 
 /// The future of a store in this process, whose outcome is there without awaiting.
 ///
-/// The futures of [`Memory`](crate::Memory), of a [`Fallback`](crate::store::Fallback) of two such stores and of a
-/// [`Share`](crate::store::Share) of one implement this.
+/// The futures of [`Memory`](crate::Memory), of a [`Share`](crate::store::Share) and of a
+/// [`Fallback`](crate::store::Fallback) of two such stores implement this.
 pub trait AtOnce: Future<Output = Result<Outcome, StoreError>> + Unpin {
     /// The outcome.
     ///

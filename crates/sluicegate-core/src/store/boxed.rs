@@ -31,16 +31,16 @@ impl BoxStore {
     where
         S: Store<Future: Send + 'static> + Send + Sync + 'static,
     {
-        Self(Arc::new(Erased(store)))
+        Self(Arc::new(ErasedStore(store)))
     }
 }
 
 /// A [`Store`] whose futures are boxed, so that it can be a trait object.
 trait AnyStore: Store<Future = BoxStoreFuture> + Send + Sync {}
 
-struct Erased<S>(S);
+struct ErasedStore<S>(S);
 
-impl<S: Store<Future: Send + 'static> + Send + Sync> AnyStore for Erased<S> {}
+impl<S: Store<Future: Send + 'static> + Send + Sync> AnyStore for ErasedStore<S> {}
 
 fn boxed<F>(answer: Answer<F>) -> Answer<BoxStoreFuture>
 where
@@ -52,7 +52,7 @@ where
     }
 }
 
-impl<S: Store<Future: Send + 'static>> Store for Erased<S> {
+impl<S: Store<Future: Send + 'static>> Store for ErasedStore<S> {
     type Future = BoxStoreFuture;
 
     fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {

@@ -1,8 +1,8 @@
 //! Stores: where counts are kept.
 //!
 //! [`Memory`] keeps them in this process and is the default. `sluicegate-redis` and `sluicegate-governor` have
-//! stores of their own. [`Fallback`] asks a second store when the first one fails, [`Share`] takes a part of every
-//! limit, and [`LiveShare`] one that follows the [`Members`] of a fleet. [`Store`] is the trait behind them.
+//! stores of their own. [`Fallback`] asks a second store when the first one fails, and [`Share`] takes the part
+//! of every limit that a [`Fleet`] leaves to this process. [`Store`] is the trait behind them.
 //!
 //! ```
 //! use sluicegate::{Limit, Limiter, Memory};
@@ -14,11 +14,12 @@
 mod answer;
 mod blocks;
 mod boxed;
+pub(crate) mod breaker;
 pub(crate) mod charge;
 mod contract;
 mod error;
 mod fallback;
-pub(crate) mod members;
+pub(crate) mod fleet;
 pub(crate) mod memory;
 mod on_error;
 pub(crate) mod set_spent;
@@ -31,8 +32,8 @@ pub use self::boxed::{BoxStore, BoxStoreFuture};
 pub use self::contract::Store;
 pub use self::error::StoreError;
 pub use self::fallback::{Fallback, FallbackFuture};
-pub use self::members::{Members, Want, fair_parts};
+pub use self::fleet::{Fleet, Membership, Want, fair_parts};
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::on_error::OnStoreError;
-pub use self::share::{LiveShare, Share, ShareFuture};
+pub use self::share::{PartStore, Share};
 pub use crate::admission::paid::Ticket;

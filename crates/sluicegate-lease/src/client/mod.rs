@@ -39,8 +39,8 @@ pub struct Session {
     sequence: u64,
     fence: u64,
     /// By name. In requests and answers they have the same order.
-    resources: IndexMap<Box<str>, Holding>,
-    flight: Option<Flight>,
+    resources: IndexMap<Box<str>, ResourceState>,
+    flight: Option<PendingRequest>,
     next: u64,
     timeout: u64,
     greetings: u32,
@@ -50,7 +50,7 @@ pub struct Session {
 
 /// A request that is on its way.
 #[derive(Debug, Clone, Copy)]
-struct Flight {
+struct PendingRequest {
     sequence: u64,
     sent: u64,
     /// How many resources it asks for. Others may have been added since.
@@ -170,10 +170,10 @@ impl Session {
         (held.outstanding, held.learning) = (outstanding, learning);
     }
 
-    fn held(&mut self, resource: &str) -> &mut Holding {
+    fn held(&mut self, resource: &str) -> &mut ResourceState {
         let at = self.resources.get_index_of(resource).unwrap_or_else(|| {
             self.next = 0;
-            self.resources.insert_full(resource.into(), Holding::new()).0
+            self.resources.insert_full(resource.into(), ResourceState::new()).0
         });
         &mut self.resources[at]
     }
@@ -209,7 +209,7 @@ impl Session {
         (self.sequence, self.fence, &self.resources, self.flight, self.next <= now, self.greetings)
     }
 
-    fn find(&self, resource: &str) -> Option<&Holding> {
+    fn find(&self, resource: &str) -> Option<&ResourceState> {
         self.resources.get(resource)
     }
 
@@ -230,17 +230,22 @@ impl Session {
             if now < late {
                 return Action::Wait(late);
             }
+            // The request has taken too long. Its answer may still come, and then it has an old number and counts no
+            // more.
             self.failed(now);
         }
         if now < self.next {
             return Action::Wait(self.next);
         }
+        // A new number for each request, also for one that repeats another: the server must be able to tell which
+        // report is the latest.
         self.sequence += 1;
         let (sequence, resources) = (self.sequence, self.resources.len());
-        self.flight = Some(Flight { sequence, sent: now, resources });
+        self.flight = Some(PendingRequest { sequence, sent: now, resources });
         let resources = self.resources.iter_mut().map(|(resource, held)| ResourceRequest {
             resource: resource.clone(),
             demands: held.demands.clone(),
+            // What may be used at this moment, which is what the answer is counted against.
             has: held.tell(now),
             outstanding: held.outstanding,
             learning: held.learning,
@@ -256,12 +261,14 @@ impl Session {
 
     /// An answer has come. Answers to earlier requests, and of masters that have been replaced, change nothing.
     pub fn answered(&mut self, now: u64, response: &Response) {
-        let is_newest = |flight: &Flight| flight.sequence == response.sequence;
+        let is_newest = |flight: &PendingRequest| flight.sequence == response.sequence;
         let Some(flight) = self.flight.filter(is_newest) else { return };
         // An older master may still answer, and what it grants, the newest one does not know of.
         if response.fence < self.fence || response.answers.len() != flight.resources {
             return self.failed(now);
         }
+        // From here on, no older master is obeyed. The next request carries this fence, which is how the server knows
+        // that it was sent after the two have met.
         self.flight = None;
         self.fence = response.fence;
         let mut refresh = u64::MAX;
@@ -269,12 +276,15 @@ impl Session {
         for (held, answer) in self.resources.values_mut().zip(&response.answers) {
             match answer {
                 Ok(Answer::Grant(grant)) => {
+                    // Counted from before the request was sent: the server counts from when it answered, which is
+                    // later.
                     held.grant(flight.sent, grant);
                     refresh = refresh.min(asks_again(grant));
                 }
                 Ok(Answer::Keep(until)) => {
                     refresh = refresh.min(millis(*until).clamp(SHORTEST_WAIT, LONGEST_WAIT));
                 }
+                // With the new fence. What is held goes on meanwhile.
                 Ok(Answer::AskAgain) => refresh = 0,
                 Err(_) => failed = true,
             }
@@ -319,6 +329,7 @@ impl Session {
     /// What is wanted has changed much, such as from nothing to something: asks at the next [`poll`](Self::poll). Does
     /// nothing while a request is on its way, or while it waits after a failure. Returns whether it will ask.
     pub fn hurry(&mut self, now: u64) -> bool {
+        // Not during a pause after failures: what is wanted would otherwise turn each pause into a question.
         let may_ask = self.flight.is_none() && !self.backoff.is_waiting() && !self.is_closed;
         if may_ask {
             self.next = self.next.min(now);
@@ -374,7 +385,7 @@ pub(super) const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// What a client knows of one resource.
 #[derive(Debug, Clone)]
-pub(super) struct Holding {
+pub(super) struct ResourceState {
     pub(super) demands: Vec<Demand>,
     pub(super) outstanding: Amount,
     pub(super) learning: bool,
@@ -387,7 +398,7 @@ pub(super) struct Holding {
     heard: Amount,
 }
 
-impl Holding {
+impl ResourceState {
     pub(super) fn new() -> Self {
         Self {
             demands: vec![Demand::of(Amount::ZERO)],
@@ -423,6 +434,7 @@ impl Holding {
 
     /// Takes a grant that was asked for at `sent`.
     pub(super) fn grant(&mut self, sent: u64, grant: &Grant) {
+        // The server has answered, so it has read the report that came with the request.
         self.heard = self.reported;
         self.granted = grant.capacity;
         self.expires = sent.saturating_add(millis(grant.ttl).min(LONGEST_LEASE));

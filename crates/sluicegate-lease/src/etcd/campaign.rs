@@ -15,7 +15,7 @@ use super::cluster::{
 use super::generated::response_op::Response;
 use super::generated::{KeyValue, RangeRequest};
 use crate::grpc::Role;
-use crate::pool::{Change, Known};
+use crate::pool::{Change, LeaseHolder};
 
 /// A master calls so often in the time of a lease. Two of four calls may be lost.
 pub(super) const CALLS: u32 = 4;
@@ -62,7 +62,7 @@ impl Candidate {
         let mut fence = 0;
         loop {
             let next = Instant::now() + self.lease / LOOKS;
-            if let Ok(Look::Won(held, known)) = self.look(&mut fence, roles).await {
+            if let Ok(Election::Won(held, known)) = self.look(&mut fence, roles).await {
                 // An error is that of a call, and has ended the mastership.
                 let _ = self.lead(held, fence, known, roles).await;
                 become_other(roles, None);
@@ -73,8 +73,10 @@ impl Candidate {
     }
 
     /// Looks who is the master, and becomes it if there is none.
-    async fn look(&self, fence: &mut u32, roles: &watch::Sender<Role>) -> Result<Look, Status> {
+    async fn look(&self, fence: &mut u32, roles: &watch::Sender<Role>) -> Result<Election, Status> {
         let Keys { master, fence: counter, learning, clients } = &self.keys;
+        // In one transaction, so that all three are of one moment. The comparisons below then say whether anything has
+        // changed since.
         let reads = vec![get(master), get(counter), get(learning)];
         let seen = self.cluster.transact(vec![], reads).await?;
         let mut values = seen.responses.into_iter().map(|response| match response.response {
@@ -89,11 +91,14 @@ impl Candidate {
         if let Some(now) = now {
             let address = String::from_utf8_lossy(&now.value);
             become_other(roles, (address != self.address).then(|| address.into()));
-            return Ok(Look::Other);
+            return Ok(Election::Other);
         }
+        // The larger of what etcd has and of what this process remembers, plus one. Clients obey the larger fence, even
+        // after etcd was restored from an old copy.
         let new = fence.checked_add(1).ok_or_else(|| Status::out_of_range("no fence is left"))?;
         // The lease before the key: a master that is cut off right after the election is forgotten by etcd itself.
         let held = self.cluster.grant(seconds(self.lease)).await?;
+        // Before the transaction: whatever becomes of it, `resign` then ends this lease and the key with it.
         self.held.store(held.id, Ordering::Relaxed);
         let revision = last.as_ref().map_or(0, |last| last.mod_revision);
         let mut writes =
@@ -102,6 +107,8 @@ impl Candidate {
             // What is left of a list that nobody vouches for. The new one lacks clients of earlier masters until the last of
             // their leases has ended.
             writes.push(delete(clients, &self.keys.end_of_clients()));
+            // A key that etcd deletes by itself, when the last lease that the list may lack has ended. No master need
+            // live as long as that.
             let longest = self.cluster.grant(seconds(self.longest)).await?;
             writes.push(put(learning, "", longest.id));
         }
@@ -110,12 +117,12 @@ impl Candidate {
         match self.cluster.transact(conditions, writes).await {
             Ok(won) if won.succeeded => {
                 *fence = new;
-                Ok(Look::Won(held, last.is_some() && !is_learning))
+                Ok(Election::Won(held, last.is_some() && !is_learning))
             }
             lost => {
                 // It may have been written even if there is no answer.
                 self.resign().await;
-                lost.map(|_| Look::Other)
+                lost.map(|_| Election::Other)
             }
         }
     }
@@ -128,6 +135,7 @@ impl Candidate {
         is_known: bool,
         roles: &watch::Sender<Role>,
     ) -> Result<(), Status> {
+        // The list is read after the election and before the first answer. Nobody else writes to it from then on.
         let mut known = None;
         if is_known {
             match self.known(&mut held).await? {
@@ -142,6 +150,7 @@ impl Candidate {
                 until: Some(held.until),
                 known: known.take(),
             });
+            // Not beyond the end: a call at that moment finds out at once whether the mastership has ended.
             sleep_until(next.min(held.until)).await;
             next = Instant::now() + self.lease / CALLS;
             match self.stay(held.id).await {
@@ -156,6 +165,7 @@ impl Candidate {
 
     /// Prolongs the mastership, and returns until when; `None` if it has ended.
     async fn stay(&self, id: i64) -> Result<Option<Instant>, Status> {
+        // The lease first: it is what ends. A key that was deleted by hand leaves the lease alive, so both are asked.
         let Some(until) = self.cluster.keep_alive(id).await? else { return Ok(None) };
         // Somebody may have deleted the key.
         let still = vec![is_of_lease(&self.keys.master, id)];
@@ -164,7 +174,7 @@ impl Candidate {
     }
 
     /// The clients of earlier masters; `None` if the mastership has ended.
-    async fn known(&self, held: &mut EtcdLease) -> Result<Option<Vec<Known>>, Status> {
+    async fn known(&self, held: &mut EtcdLease) -> Result<Option<Vec<LeaseHolder>>, Status> {
         let mut known = Vec::new();
         let (mut key, range_end) = (self.keys.clients.clone(), self.keys.end_of_clients());
         loop {
@@ -177,6 +187,7 @@ impl Candidate {
             };
             // The next key after the last one.
             key = [last.key, vec![0]].concat();
+            // A long list may take longer to read than the lease lasts.
             match self.stay(held.id).await? {
                 Some(until) => held.until = until,
                 None => return Ok(None),
@@ -195,6 +206,8 @@ impl Candidate {
                 true => put(key, "", 0),
                 false => delete(key, &[]),
             };
+            // Compared by etcd in the same transaction as the writes. A master that was replaced while its record was
+            // on the way writes nothing into the list of the next one.
             let is_master = vec![is_of_lease(&self.keys.master, held)];
             let writes = changes.iter().map(write).collect();
             if held == 0 || !self.cluster.transact(is_master, writes).await?.succeeded {
@@ -206,6 +219,7 @@ impl Candidate {
 
     /// Gives the mastership up. If etcd is away, it ends with its lease.
     async fn resign(&self) {
+        // Taken out, so that a record that comes later finds no lease, and nothing is revoked twice.
         let held = self.held.swap(0, Ordering::Relaxed);
         if held != 0 {
             let _ = self.cluster.revoke(held).await;
@@ -218,7 +232,7 @@ fn seconds(time: Duration) -> i64 {
 }
 
 /// What a candidate has seen.
-enum Look {
+enum Election {
     /// It is the master now, and whether the list of clients is complete.
     Won(EtcdLease, bool),
     Other,

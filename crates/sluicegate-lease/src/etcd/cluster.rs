@@ -13,7 +13,7 @@ use super::generated::{
     Compare, DeleteRangeRequest, LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest,
     PutRequest, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse,
 };
-use crate::pool::{Change, Known};
+use crate::pool::{Change, LeaseHolder};
 
 /// The members of an etcd cluster. One of them is asked until it fails, and then the next one.
 #[derive(Debug)]
@@ -93,6 +93,8 @@ impl Cluster {
         let answer =
             answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("etcd has not answered")));
         if answer.is_err() {
+            // The call is not repeated here: a transaction may have been carried out although its answer was lost. The
+            // caller looks again, at the next member.
             let next = (at + 1) % self.members.len();
             // Unless another call has moved on already.
             let _ = self.at.compare_exchange(at, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -183,19 +185,19 @@ impl Keys {
     /// The key of a client, and whether the client has come.
     pub(super) fn of(&self, change: &Change) -> (Vec<u8>, bool) {
         let (resource, client, has_joined) = match change {
-            Change::Joined { resource, client } => (resource, client, true),
-            Change::Left { resource, client } => (resource, client, false),
+            Change::Add { resource, client } => (resource, client, true),
+            Change::Remove { resource, client } => (resource, client, false),
         };
         let names = format!("{}/{resource}/{client}", resource.len());
         ([&self.clients, names.as_bytes()].concat(), has_joined)
     }
 
     /// The client with this key.
-    pub(super) fn read(&self, key: &[u8]) -> Option<Known> {
+    pub(super) fn read(&self, key: &[u8]) -> Option<LeaseHolder> {
         let names = std::str::from_utf8(key.strip_prefix(&*self.clients)?).ok()?;
         let (length, names) = names.split_once('/')?;
         let (resource, client) = names.split_at_checked(length.parse().ok()?)?;
-        Some(Known { resource: resource.into(), client: client.strip_prefix('/')?.into() })
+        Some(LeaseHolder { resource: resource.into(), client: client.strip_prefix('/')?.into() })
     }
 }
 
@@ -208,7 +210,7 @@ mod tests {
         let keys = Keys::new("quota");
         for (resource, client) in [("db", "a"), ("", ""), ("a/b", "c/1/d"), ("ü\0", "\u{1f600}")] {
             let (key, _) =
-                keys.of(&Change::Joined { resource: resource.into(), client: client.into() });
+                keys.of(&Change::Add { resource: resource.into(), client: client.into() });
             assert!(keys.clients < key && key < keys.end_of_clients());
             let known = keys.read(&key).expect("a client");
             assert_eq!((&*known.resource, &*known.client), (resource, client));

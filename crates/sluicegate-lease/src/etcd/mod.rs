@@ -127,7 +127,7 @@ impl Candidacy {
     ///
     /// When there is no tokio runtime, the name or the address is empty or longer than 1,024 bytes, the name has a slash, or the
     /// lease is not a number of whole seconds from 1 to 60, or the longest lease of a client not one from 1 to a year.
-    pub fn stand(self) -> Result<Elected, ConfigError> {
+    pub fn stand(self) -> Result<EtcdMastership, ConfigError> {
         if let Some(problem) = candidate_problem(&self.name, &self.address) {
             return Err(ConfigError::new(problem));
         }
@@ -175,20 +175,20 @@ impl Candidacy {
         let (sender, roles) = watch::channel(Role::Other { master: None });
         let (held, dropped) = oneshot::channel();
         runtime.spawn(run(Arc::clone(&candidate), sender, dropped));
-        Ok(Elected { candidate, roles, _held: held })
+        Ok(EtcdMastership { candidate, roles, _held: held })
     }
 }
 
 /// A candidate for a mastership, and the master if it is elected. Dropped, it resigns: another candidate takes over within an
 /// eighth of the lease.
 #[derive(Debug)]
-pub struct Elected {
+pub struct EtcdMastership {
     candidate: Arc<Candidate>,
     roles: watch::Receiver<Role>,
     _held: oneshot::Sender<()>,
 }
 
-impl Mastership for Elected {
+impl Mastership for EtcdMastership {
     fn roles(&self) -> watch::Receiver<Role> {
         self.roles.clone()
     }

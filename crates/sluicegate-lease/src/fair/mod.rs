@@ -93,6 +93,8 @@ pub fn max_min(capacity: Amount, wants: &mut [Want]) -> Division {
             Division::Level { capacity: Amount::from_millionths(left), weights }
         }
         WaterLevel::Enough { left } => {
+            // Those without a weight come last. If they do not get everything, they get nothing: no level could be
+            // named at which a weight of zero has a share.
             let weightless = wants.iter().filter(|want| want.weight == 0);
             match weightless.map(|want| want.wants).sum::<Amount>().millionths() <= left {
                 true => Division::Enough,

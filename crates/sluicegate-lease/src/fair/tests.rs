@@ -90,25 +90,4 @@ proptest! {
         }
     }
 
-    #[test]
-    fn a_share_can_only_grow_at_the_cost_of_a_smaller_one(
-        capacity in 0_u64..20_000_000_000, wants in any_wants(),
-    ) {
-        let division = max_min(Amount::from_millionths(capacity), &mut wants.clone());
-        // Who gets less than wanted has a share per weight that is the largest of all.
-        let per_weight = |want: &Want| division.share(*want).millionths() as f64 / want.weight as f64;
-        let largest = wants.iter().map(per_weight).fold(0.0, f64::max);
-        for want in wants.iter().filter(|want| division.share(**want) < want.wants) {
-            let rounding = 1.0 / want.weight as f64;
-            prop_assert!(per_weight(want) + rounding >= largest);
-        }
-    }
-
-    #[test]
-    fn the_order_does_not_matter(capacity in 0_u64..20_000_000_000, wants in any_wants()) {
-        let mut reversed = wants.clone();
-        reversed.reverse();
-        let capacity = Amount::from_millionths(capacity);
-        prop_assert_eq!(max_min(capacity, &mut wants.clone()), max_min(capacity, &mut reversed));
-    }
 }

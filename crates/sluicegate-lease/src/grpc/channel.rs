@@ -226,12 +226,15 @@ impl Attempt {
     /// Does something unless the connection of this request is not used any more.
     fn on_route<T>(&self, change: impl FnOnce(&mut Route) -> T) -> Option<T> {
         let mut route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
+        // Many requests may fail on one connection. The first to do so turns the route, and the rest must not turn it
+        // on past servers that were never asked.
         (route.generation == self.generation).then(|| change(&mut route))
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
+        // A caller that has gone for reasons of its own after a moment says nothing about the server.
         if !self.has_ended && self.began.elapsed() >= PATIENCE {
             self.failed();
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::pool::{Change, Known};
+use crate::pool::{Change, LeaseHolder};
 
 /// Says which server is the master, and keeps the list of those that may hold a lease.
 ///
@@ -45,7 +45,7 @@ pub enum Role {
         until: Option<Instant>,
         /// Clients that may hold leases of earlier masters; `None` if nobody knows who they are. This counts at the
         /// beginning only.
-        known: Option<Arc<[Known]>>,
+        known: Option<Arc<[LeaseHolder]>>,
     },
     /// It is not the master.
     Other {
@@ -83,7 +83,7 @@ pub fn candidate_problem(name: &str, address: &str) -> Option<String> {
 #[derive(Debug)]
 pub struct AlwaysMaster {
     fence: Option<u32>,
-    known: Option<Arc<[Known]>>,
+    known: Option<Arc<[LeaseHolder]>>,
 }
 
 impl Default for AlwaysMaster {
@@ -143,7 +143,7 @@ fn next_second() -> (u32, Duration) {
 }
 
 /// A [`Mastership`] of any type.
-pub(super) trait Elected: Send + Sync {
+pub(super) trait DynMastership: Send + Sync {
     fn roles(&self) -> watch::Receiver<Role>;
     fn record(&self, changes: Vec<Change>) -> Recording<'_>;
 }
@@ -151,7 +151,7 @@ pub(super) trait Elected: Send + Sync {
 type Recording<'a> =
     Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
-impl<M: Mastership> Elected for M {
+impl<M: Mastership> DynMastership for M {
     fn roles(&self) -> watch::Receiver<Role> {
         Mastership::roles(self)
     }

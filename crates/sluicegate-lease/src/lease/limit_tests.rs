@@ -158,22 +158,6 @@ async fn an_idle_client_that_is_needed_asks_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_stops_keeps_or_is_safe_when_the_server_is_gone() {
-    for (on_loss, expected) in [(OnLoss::Stop, 0), (OnLoss::Keep, 30), (OnLoss::Safe, 3)] {
-        let (server, clock) = (server(), ManualClock::new());
-        let client = client(&server);
-        let wants = Amount::units(30);
-        let lease = client.resource("db").wants(wants).on_loss(on_loss).lease().unwrap();
-        let limit = rate(&lease, &clock);
-        pass(&clock, SECOND).await;
-        assert_eq!(limit.capacity(), Amount::units(30));
-        server.with(|server| server.step_down());
-        pass(&clock, 30 * SECOND).await;
-        assert_eq!(limit.capacity(), Amount::units(expected), "{on_loss:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_lease_has_one_limit_at_a_time() {
     let (server, clock) = (server(), ManualClock::new());
     let client = client(&server);

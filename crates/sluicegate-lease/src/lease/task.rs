@@ -50,6 +50,8 @@ impl<T: Transport> Task<T> {
         let shared = self.shared.clone();
         let ended = EndNotice(shared.clone());
         let mut flight: Option<Flight> = None;
+        // Each turn looks at everything anew: wishes, then requests, then what to tell the application. So no event
+        // needs to say what has happened, and none can be missed.
         while !self.follow_wishes() {
             let until = match self.session.poll(self.now()) {
                 Action::Ask(request) => {
@@ -59,6 +61,7 @@ impl<T: Transport> Task<T> {
                 Action::Wait(until) => until,
             };
             if !self.session.is_waiting() && flight.take().is_some() {
+                // The session has given the request up. Dropping its future also tells the transport.
                 shared.set_problem(Some(TransportError::Late));
             }
             let wake = self.publish().min(until);
@@ -87,11 +90,13 @@ impl<T: Transport> Task<T> {
         let (kept, gone): (Vec<_>, Vec<_>) = self.followed.drain(..).partition(is_wanted);
         self.followed = kept;
         let gone: Vec<&str> = gone.iter().map(|gone| &*gone.entry.resource).collect();
+        // Given back before anything new is asked for, so that others can have it at once.
         if let Some(release) = self.session.give_back(&gone) {
             self.tell(release);
         }
         for entry in &wanted.entries {
             if !self.followed.iter().any(|one| Arc::ptr_eq(entry, &one.entry)) {
+                // Nothing is wanted yet. What is, is set below, at the moment of the request.
                 self.session.add(&entry.resource, Amount::ZERO, entry.on_loss);
                 self.session.set_safe(&entry.resource, entry.safe);
                 let basis = entry.state.borrow().basis_at(Instant::now());
@@ -160,6 +165,8 @@ impl<T: Transport> Task<T> {
             let before = std::mem::replace(basis, state.basis_at(now));
             let is_new_basis = before != *basis;
             entry.state.send_if_modified(|told| {
+                // Also woken if only the basis has changed: a lease that ends changes no number, but its end means
+                // something else.
                 let is_new = *told != state;
                 *told = state;
                 is_new || is_new_basis

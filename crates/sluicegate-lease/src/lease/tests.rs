@@ -147,18 +147,6 @@ async fn a_server_that_is_silent_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_resources_go_in_one_request() {
-    let server = server();
-    let client = LeaseClient::over(server.clone());
-    let leases: Vec<_> = ["db", "cache", "disk"]
-        .map(|name| client.resource(name).wants(Amount::units(1)).lease().unwrap())
-        .into();
-    sleep(Duration::from_secs(1)).await;
-    assert!(leases.iter().all(|lease| lease.capacity() == Amount::units(1)));
-    assert_eq!(server.link.lock().unwrap().requests[0].resources.len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_is_wanted_changes_with_the_next_request() {
     let server = server();
     let client = LeaseClient::over(server.clone());

@@ -9,7 +9,7 @@ use sluicegate_core::{Limit, Memory};
 use super::learned::{DemandEstimate, Kind};
 use super::leased::LeasedLimit;
 use super::meter::{Bucket, Gauge, Terms};
-use super::state::{DisplayedLimit, Meter, Pleas, State};
+use super::state::{DisplayedLimit, Meter, RetrySchedule, State};
 use crate::amount::Amount;
 
 /// Makes a [`LeasedLimit`].
@@ -130,7 +130,7 @@ impl LeasedBuilder {
             wants: self.wants,
             is_closed: false,
             is_needed: false,
-            pleas: Pleas::default(),
+            retries: RetrySchedule::default(),
             now: 0,
         };
         let clock = self.clock.unwrap_or_default();

@@ -84,6 +84,7 @@ impl DemandEstimate {
         *slot = slot.saturating_add(cost);
         self.events[slot_index(self.present)] += 1;
         let was_silent = self.silence(now) > 0;
+        // Gaps of half a window and more are pauses. Counted as the rhythm of the stream, they would hide its end.
         let gap = now.saturating_sub(self.last);
         if gap < self.slot * SLOTS as u64 / 2 {
             self.gap = self.gap.max(gap);
@@ -125,6 +126,8 @@ impl DemandEstimate {
     /// need not hear of it all the time.
     fn falls(&self, now: u64) -> u32 {
         let (Some(unit), silence) = (self.stream, self.silence(now)) else { return 0 };
+        // By a Poisson process of this rate, none of `missing` events comes with the chance e^-missing: once in 20,000
+        // times for ten.
         let missing = u128::from(self.heard) * u128::from(silence) / self.time_for(unit).max(1);
         (missing / u128::from(BY_CHANCE)).checked_ilog2().unwrap_or(0).min(FALLS)
     }
@@ -155,6 +158,7 @@ impl DemandEstimate {
         let next = self.slot_of(now);
         let passed = next.saturating_sub(self.present);
         self.present = next;
+        // The loop below takes a step for each slot, so a long absence needs a bound.
         if passed > FORGOTTEN {
             (self.slots, self.events, self.held) = ([0; SLOTS], [0; SLOTS], 0);
             self.stream = None;
@@ -182,6 +186,7 @@ impl DemandEstimate {
             return;
         }
         self.quiet = 0;
+        // It forgets slowly, so that a stream that has become denser is not waited for as long as before.
         self.gap -= self.gap / 16;
         self.heard = self.held.max(self.millionths());
         let events: u64 = self.events.iter().sum();

@@ -111,7 +111,7 @@ impl LeasedLimit {
     #[cfg(feature = "client")]
     pub(crate) fn told(&self, wants: Amount) {
         let mut state = self.turn();
-        state.pleas.told = Some(wants);
+        state.retries.told = Some(wants);
         state.is_needed = false;
     }
 
@@ -154,7 +154,7 @@ impl LeasedLimit {
 
     /// Ends a decision: says that capacity is needed, if that is new.
     pub(super) fn decided(&self, mut state: MutexGuard<'_, State>) {
-        let is_needed = std::mem::take(&mut state.pleas.is_due) || state.capacity().is_zero();
+        let is_needed = std::mem::take(&mut state.retries.is_due) || state.capacity().is_zero();
         if state.is_needed || state.is_closed || !is_needed {
             return;
         }

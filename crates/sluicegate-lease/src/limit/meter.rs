@@ -108,11 +108,13 @@ impl Bucket {
             self.level = burst;
         }
         // A bucket that gets smaller lacks less, as if that had flowed in: it is not given back.
+        // Receipts say what has to flow in until the charge is made up for. A bucket that got smaller is full sooner.
         let smaller = u128::try_from(self.burst - burst).unwrap_or(0);
         self.flowed = self.flowed.wrapping_add(smaller);
         self.burst = burst;
         let flows = u128::from(capacity.millionths()) * u128::from(time);
         self.flowed = self.flowed.wrapping_add(flows);
+        // Cut to the new burst before time is added: of what was left above it, nothing may stay for later.
         let level =
             self.level.min(burst).saturating_add(i128::try_from(flows).unwrap_or(i128::MAX));
         self.level = level.min(burst);
@@ -188,6 +190,7 @@ impl Bucket {
         let is_earlier = |given: &&Return| given.charge < mark.charge && given.at >= mark.charge;
         let returned: u128 = self.returns.iter().filter(is_earlier).map(|given| given.parts).sum();
         // What has flowed in since the charge has paid for its oldest part. Only the rest can come back.
+        // It wraps after 2^128 parts, as the marks do, so the difference stays right.
         let since = self.flowed.wrapping_sub(mark.flowed).saturating_add(returned);
         let left = i128::try_from(mark.missing.saturating_sub(since)).unwrap_or(i128::MAX);
         let room = self.burst.saturating_sub(self.level).max(0);
@@ -199,6 +202,7 @@ impl Bucket {
     fn remember(&mut self, charge: u64, parts: u128) {
         let given = Return { charge, at: self.charges, parts };
         let oldest = std::mem::replace(&mut self.returns[self.next_return], given);
+        // The return that makes room counts for all charges from now on.
         self.flowed = self.flowed.wrapping_add(oldest.parts);
         self.next_return = (self.next_return + 1) % RETURNS;
     }

@@ -22,14 +22,14 @@ pub(super) struct State {
     pub(super) is_closed: bool,
     /// Whether something was asked while there was nothing to use, or too little.
     pub(super) is_needed: bool,
-    pub(super) pleas: Pleas,
+    pub(super) retries: RetrySchedule,
     /// The time that was passed in last.
     pub(super) now: u64,
 }
 
 /// When to ask the server again, because there is less than is wanted.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pleas {
+pub(super) struct RetrySchedule {
     /// What the server was told that is wanted; `None` if nobody says so.
     pub(super) told: Option<Amount>,
     /// When the next plea is due, and in what time after that the one behind it.
@@ -39,7 +39,7 @@ pub(super) struct Pleas {
     pub(super) is_due: bool,
 }
 
-/// After a rise, what others give up for it may come soon, or late: pleas follow each other ever more slowly, in
+/// After a rise, what others give up for it may come soon, or late: retries follow each other ever more slowly, in
 /// microseconds. Then the server says when to ask.
 const FIRST_GAP: u64 = 10_000;
 const LAST_GAP: u64 = 1_000_000;
@@ -64,6 +64,8 @@ impl State {
         let now = clock.now();
         if now < self.now && clock.as_manual().is_some() {
             let by = self.now - now;
+            // The lease is as long as before, by the time that has passed. Otherwise a clock that is set back would
+            // extend it.
             self.terms.until = self.terms.until.saturating_sub(by);
             if let Meter::Rate(bucket) = &mut self.meter {
                 bucket.step_back(by);
@@ -97,6 +99,7 @@ impl State {
     pub(super) fn take(&mut self, cost: u64, patience: Duration) -> LimitAnswer {
         let spent = match &mut self.meter {
             Meter::Rate(bucket) => {
+                // Counted before it is decided: what is refused is wanted too.
                 let ends_silence = self.learned.sum(self.now, cost);
                 let spent = bucket.spend(&self.terms, cost, micros(patience));
                 if ends_silence || matches!(spent, BucketAnswer::Refuse(_)) {
@@ -108,6 +111,7 @@ impl State {
                 let before = gauge.in_use();
                 let is_taken = gauge.take(self.now, &self.terms, cost);
                 let refused = if is_taken { 0 } else { cost };
+                // What is refused has to fit beside what is in use, so both together are what is needed.
                 let needed = gauge.needs(self.learned.slot_of(self.now), refused);
                 self.learned.peak(self.now, needed, before);
                 if is_taken { BucketAnswer::Admit(0) } else { BucketAnswer::Refuse(None) }
@@ -123,7 +127,7 @@ impl State {
 
     /// Asks the server for more, if much more is wanted than it was told, or for what it lacks soon after that.
     fn plead(&mut self) {
-        let Some(told) = self.pleas.told else { return };
+        let Some(told) = self.retries.told else { return };
         let learned = self.learned();
         let wants = self.wants.of(learned);
         if wants <= self.capacity() {
@@ -132,19 +136,21 @@ impl State {
         // By more than a half: the server need not hear of each request more.
         let is_rise = wants.millionths() / 3 > told.millionths() / 2;
         if is_rise {
-            self.pleas.gap = FIRST_GAP;
-        } else if self.now < self.pleas.next || self.pleas.gap > LAST_GAP {
+            self.retries.gap = FIRST_GAP;
+        } else if self.now < self.retries.next || self.retries.gap > LAST_GAP {
             return;
         }
-        self.pleas.next = self.now.saturating_add(self.pleas.gap);
-        self.pleas.gap += self.pleas.gap / 4;
-        self.pleas.is_due = true;
+        self.retries.next = self.now.saturating_add(self.retries.gap);
+        // From 10 ms by steps of a quarter to a second: some twenty questions in five seconds, after which the interval
+        // of the server is enough.
+        self.retries.gap += self.retries.gap / 4;
+        self.retries.is_due = true;
     }
 
     /// In how many microseconds so much less may be wanted than the server was told that it should know.
     #[cfg(feature = "client")]
     pub(super) fn falls_in(&mut self) -> Option<u64> {
-        let told = self.pleas.told.filter(|told| *told >= Amount::units(1))?;
+        let told = self.retries.told.filter(|told| *told >= Amount::units(1))?;
         let bound = Amount::from_millionths(told.millionths() / 4);
         if self.wants.of(Amount::ZERO) > bound {
             return None;

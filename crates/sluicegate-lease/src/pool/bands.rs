@@ -12,6 +12,7 @@ pub(super) struct Bands(Vec<(Band, Division)>);
 impl Bands {
     /// Divides `capacity`: every band gets its floor, as far as it wants it, then the bands are served in order.
     pub(super) fn divide(capacity: Amount, template: &Template, demands: &mut [Demand]) -> Self {
+        // By band, so that each is one piece. The order inside does not matter to a division.
         demands.sort_unstable_by_key(|demand| demand.band);
         let bands: Vec<_> = demands.chunk_by(|one, other| one.band == other.band).collect();
         let wanted: Vec<Amount> =
@@ -32,6 +33,7 @@ impl Bands {
         }
         let divided = bands.into_iter().zip(parts).map(|(band, part)| {
             let mut wants: Vec<Want> = band.iter().map(|demand| demand.want).collect();
+            // What a band gets is now fixed. Inside, its members are treated as if there were no others.
             let division = match template.algorithm {
                 Algorithm::None | Algorithm::Static => Division::Enough,
                 Algorithm::ProportionalShare => fair::proportional(part, &wants),
@@ -56,6 +58,7 @@ impl Bands {
 pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<Demand> {
     let mut groups: BTreeMap<(Band, u32), Want> = BTreeMap::new();
     for Demand { band, want } in demands {
+        // By wants per weight, because that is what decides who is above the water level and who is below it.
         let per_weight = want.wants.millionths() / want.weight.max(1);
         let group = groups
             // Groups by powers of two.
@@ -67,6 +70,7 @@ pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<De
     while groups.len() > MAX_DEMANDS {
         // Too many bands: those of the smallest wants join the next group.
         let Some(((band, magnitude), want)) = groups.pop_first() else { break };
+        // Towards larger wants. Joined with smaller ones, they would seem to want less than they do.
         let next = groups.range((band, magnitude)..).next().map(|(key, _)| *key);
         let Some(next) = next.and_then(|next| groups.get_mut(&next)) else { break };
         next.wants = next.wants + want.wants;

@@ -56,6 +56,7 @@ impl Holders {
 
     /// What all but one of them may be using.
     pub(super) fn held_by_others(&self, at: usize) -> Amount {
+        // Exact: the sum has 128 bits, so that a million false claims cannot make it wrap.
         amount(self.held - millionths(self.by_name[at].most.amount))
     }
 
@@ -101,6 +102,7 @@ impl Holders {
     /// Ends a grant that is over, though the client was granted less since.
     pub(super) fn turn(&mut self, at: usize, now: u64) {
         self.change(at, |holder| {
+            // The larger grant is over. Until now the client may not have heard of the smaller one that came after it.
             if now >= holder.most.until && holder.next.until > holder.most.until {
                 holder.most = std::mem::take(&mut holder.next);
             }
@@ -110,6 +112,7 @@ impl Holders {
     /// A client says what it uses: no more than this, and what it was granted before counts no more than that.
     pub(super) fn report(&mut self, at: usize, uses: Amount) {
         self.change(at, |holder| {
+            // Both: what it says now is newer than either of them.
             for grant in [&mut holder.most, &mut holder.next] {
                 grant.amount = grant.amount.min(uses);
             }
@@ -132,6 +135,8 @@ impl Holders {
             holder.sequence = sequence;
             // A shorter lease does not end a longer one: the client may not have heard of it.
             let until = until.max(holder.ends());
+            // A larger grant covers the smaller ones, so two places are enough, whatever the number of answers on their
+            // way.
             if granted >= holder.most.amount {
                 (holder.most, holder.next) = (Grant { amount: granted, until }, Grant::default());
             } else {
@@ -160,6 +165,7 @@ impl Holders {
 
     /// Forgets leases that have ended. Returns whether there were any.
     pub(super) fn end(&mut self, now: u64, gone: &mut impl FnMut(&str)) -> bool {
+        // `first_end` may be too early, since grants are renewed, but never too late. So most calls look at no client.
         if now < self.first_end {
             return false;
         }

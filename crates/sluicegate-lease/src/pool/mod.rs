@@ -91,14 +91,14 @@ struct Lead {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A client may hold a lease from now on. Write it down before it is answered.
-    Joined {
+    Add {
         /// What it has asked for.
         resource: Box<str>,
         /// Who it is.
         client: Box<str>,
     },
     /// A client holds nothing any more.
-    Left {
+    Remove {
         /// What it had asked for.
         resource: Box<str>,
         /// Who it was.
@@ -106,9 +106,9 @@ pub enum Change {
     },
 }
 
-/// A client that may hold a lease, as [`Change::Joined`] named it.
+/// A client that may hold a lease, as [`Change::Add`] named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct LeaseHolder {
     /// What it has asked for.
     pub resource: Box<str>,
     /// Who it is.
@@ -182,17 +182,19 @@ impl Pool {
     /// `known` are the clients that may hold leases of earlier masters. Until each of them has reported, at the latest
     /// after a lease, clients keep what they have and newcomers get nothing. If nobody knows who they are (`None`),
     /// this takes a whole lease.
-    pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>) {
+    pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<LeaseHolder>>) {
+        // What this server knew from an earlier time as the master may have been granted anew by others since.
         self.forget();
         let knew_clients = known.is_some();
         let now = self.advance(now);
         self.lead = Some(Lead { fence, since: now, knew_clients });
         let mut clients: BTreeMap<Box<str>, BTreeSet<Box<str>>> = BTreeMap::new();
-        for Known { resource, client } in known.into_iter().flatten() {
+        for LeaseHolder { resource, client } in known.into_iter().flatten() {
             clients.entry(resource).or_default().insert(client);
         }
         for (name, clients) in clients {
             let template = self.templates.of(&name).clone();
+            // The clock starts now, at the election: every grant of the last master began before it.
             let learning = Learning::new(learns_until(now, &template), Some(clients));
             self.resources.insert(name, Resource::new(template, Some(learning)));
         }
@@ -245,6 +247,8 @@ impl Pool {
             None if is_full => return Err(AskError::ManyResources),
             None => {
                 let template = self.templates.of(ask.resource).clone();
+                // From the election on, and not from the first request: leases of earlier masters end whether anybody
+                // asks or not.
                 let until = learns_until(lead.since, &template);
                 // A resource that no known client has is new: nobody can hold anything of it.
                 let learns = !lead.knew_clients && now < until;
@@ -254,10 +258,13 @@ impl Pool {
                     .or_insert(Resource::new(template, learning))
             }
         };
+        // Before the bound on clients is looked at: leases that have ended make room.
         resource.tick(now, &mut |client| {
             self.clients -= 1;
-            self.changes.push(Change::left(ask.resource, client));
+            self.changes.push(Change::remove(ask.resource, client));
         });
+        // Compared below, to find out whether the request has made a client known. `tick` has run already, so the
+        // number can only grow in between.
         let clients = resource.holders().len();
         // A client that is here already may always ask: refused, it could not give anything back.
         if self.clients >= self.max_clients && !resource.holders().has(ask.client) {
@@ -271,7 +278,7 @@ impl Pool {
         }
         if resource.holders().len() > clients {
             self.clients += 1;
-            self.changes.push(Change::joined(ask.resource, ask.client));
+            self.changes.push(Change::add(ask.resource, ask.client));
         }
         answer
     }
@@ -287,6 +294,7 @@ impl Pool {
             ask.check()?;
             self.decide(now, &Ask { client: &holder, ..ask })
         };
+        // Each by itself: one resource that cannot be granted must not cost a client its other leases.
         let answers: Vec<_> = asks.map(answer).collect();
         match self.lead {
             Some(lead) => Ok(Response { sequence: request.sequence, fence: lead.fence, answers }),
@@ -301,13 +309,14 @@ impl Pool {
         let holder = release.holder();
         for name in &release.resources {
             let Some(resource) = self.resources.get_mut(name) else { continue };
+            // What a client gives back before it has met this master says nothing about what the last one granted it.
             if resource.release(&holder, release.sequence, release.fence == lead.fence) {
                 self.clients -= 1;
-                self.changes.push(Change::left(name, &holder));
+                self.changes.push(Change::remove(name, &holder));
             }
             resource.tick(now, &mut |client| {
                 self.clients -= 1;
-                self.changes.push(Change::left(name, client));
+                self.changes.push(Change::remove(name, client));
             });
         }
     }
@@ -319,8 +328,9 @@ impl Pool {
         resources.retain(|name, resource| {
             resource.tick(now, &mut |client| {
                 *clients -= 1;
-                changes.push(Change::left(name, client));
+                changes.push(Change::remove(name, client));
             });
+            // One that still learns is kept, even without clients. Its known clients may yet report.
             !resource.is_empty()
         });
     }
@@ -422,11 +432,11 @@ fn learns_until(since: u64, template: &Template) -> u64 {
 }
 
 impl Change {
-    fn joined(resource: &str, client: &str) -> Self {
-        Self::Joined { resource: resource.into(), client: client.into() }
+    fn add(resource: &str, client: &str) -> Self {
+        Self::Add { resource: resource.into(), client: client.into() }
     }
 
-    fn left(resource: &str, client: &str) -> Self {
-        Self::Left { resource: resource.into(), client: client.into() }
+    fn remove(resource: &str, client: &str) -> Self {
+        Self::Remove { resource: resource.into(), client: client.into() }
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Resource {
     holders: Holders,
     bands: Bands,
     weights: u64,
-    rise: Rise,
+    increase: DemandIncrease,
     /// Something has changed since the last division.
     is_dirty: bool,
     /// When to divide again.
@@ -45,7 +45,7 @@ impl Resource {
             holders: Holders::default(),
             bands: Bands::default(),
             weights: 0,
-            rise: Rise::default(),
+            increase: DemandIncrease::default(),
             is_dirty: true,
             next_division: 0,
             learning,
@@ -67,16 +67,16 @@ impl Resource {
         // The end of a lease moves with each refresh; only another capacity changes the shares.
         self.is_dirty |= self.leased.0 != capacity;
         self.leased = (capacity, until);
-        self.rise.supplied();
+        self.increase.supplied();
     }
 
     /// Whether clients want much more than a parent was told, and than there is.
     pub(super) fn wants_much_more(&self, now: u64) -> bool {
-        self.template.source == Source::Parent && self.rise.is_untold(self.capacity(now))
+        self.template.source == Source::Parent && self.increase.is_untold(self.capacity(now))
     }
 
     pub(super) fn told_parent(&mut self) {
-        self.rise.told();
+        self.increase.told();
     }
 
     /// Whether the last client that asked was not believed, and what it was granted.
@@ -127,7 +127,9 @@ impl Resource {
             return;
         }
         self.next_division = now.saturating_add(DIVISION_EVERY);
+        // A lease that ends frees capacity, so the others' shares change with it.
         self.is_dirty |= self.holders.end(now, gone);
+        // The parent's lease is over. Nothing may be handed out, though clients keep what was cut from it until then.
         if let (Source::Parent, true) = (self.template.source, now >= self.leased.1) {
             self.supply(Amount::ZERO, 0);
         }
@@ -144,14 +146,17 @@ impl Resource {
         if !std::mem::take(&mut self.is_dirty) {
             return;
         }
+        // `scratch` keeps its memory from one division to the next, as it has a place for each demand of all clients.
         self.holders.demands().for_each(|demands| self.scratch.extend_from_slice(demands));
         self.weights = self.scratch.iter().map(|demand| demand.want.weight).sum();
-        self.rise.wants(now, self.scratch.iter().map(|demand| demand.want.wants).sum());
+        self.increase.wants(now, self.scratch.iter().map(|demand| demand.want.wants).sum());
         self.bands = Bands::divide(self.capacity(now), &self.template, &mut self.scratch);
         self.scratch.clear();
     }
 
     pub(super) fn ask(&mut self, now: u64, ask: &Ask<'_>, fence: u64) -> Result<Answer, AskError> {
+        // Numbers only grow. A request that was overtaken by a newer one says what the client had before that, and to
+        // believe it would free capacity that is in use.
         let found = self.holders.find(ask.client);
         if found.is_some_and(|at| self.holders.has_seen(at, ask.sequence)) {
             return Err(AskError::Stale);
@@ -163,13 +168,16 @@ impl Resource {
             if ask.fence != fence {
                 return Ok(Answer::AskAgain);
             }
+            // Neither side knows what is held: this server asks its clients, and the client asks its own. Both wait.
             if ask.learning {
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
+            // Its report is what the old master's grant has become. A known client is waited for until it comes.
             may_hold = learning.reported(ask.client);
         }
         // From here on it counts, whatever it is answered: the answer may be lost.
         let at = self.remember(now, ask, found);
+        // First what time has ended, then what it reports: a grant that is over must not come back by a report.
         self.holders.turn(at, now);
         let ttl = self.ttl(now);
         if may_hold {
@@ -177,20 +185,25 @@ impl Resource {
             self.hold(now, at, ask, ask.uses(), ttl);
         }
         // Belief goes as far as memory: more than this nobody here has granted.
+        // Read before the report lowers it.
         let held = self.holders.held_by(at);
         if ask.uses() > held {
             self.not_believed = Some(held);
         }
+        // A server that learns does not know what its clients use, so its report lowers nothing.
         if !ask.learning {
             self.holders.report(at, ask.uses());
         }
         let mut part = match &self.learning {
+            // While it learns, nobody gets more than before: the rest may be in use by clients that have not reported
+            // yet.
             Some(_) => Part::all(ask.has.min(ask.wants()).min(held).min(self.most(now))),
             // It gets what it had before it lost its memory.
             None if ask.learning => Part::all(held.min(self.most(now))),
             None => self.fair_part(now, ask, at),
         };
         if ttl == 0 {
+            // A parent has granted nothing yet. What clients hold of the old master goes on, and counts.
             if self.learning.is_some() {
                 self.hold(now, at, ask, Amount::ZERO, ttl);
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
@@ -198,6 +211,7 @@ impl Resource {
             part.granted = Amount::ZERO;
         }
         self.hold(now, at, ask, part.granted, ttl);
+        // Worked out before learning may end with this very report: the others get more from the next request on.
         let refresh = self.refresh(now, ask, part, ttl);
         self.end_learning(now);
         Ok(Answer::Grant(Grant {
@@ -219,6 +233,8 @@ impl Resource {
             self.divide(now);
         }
         // The share is what it should have; what others still hold of it comes free when they have said so.
+        // The last division may be as old as 100 ms, so its shares may add up to more than is free now. The bound below
+        // by what others hold makes up for it: a share is a wish, and what is free is the truth.
         let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
         let (own, others) = (self.holders.held_by(at), self.holders.held_by_others(at));
         // Where more is held than there is, because there is less than before, a client may keep its own.
@@ -255,6 +271,7 @@ impl Resource {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
         // What is in use goes on after a smaller grant, so it counts until the client says that it has ended.
         let in_use = ask.outstanding.min(self.holders.held_by(at));
+        // Longer than the client counts, so that nothing is free here that is still in use there.
         let until = now.saturating_add(with_drift(lease));
         self.holders.hold(at, ask.sequence, granted.max(in_use), until);
     }
@@ -262,6 +279,7 @@ impl Resource {
     fn refresh(&self, now: u64, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {
         if part.granted < ask.has {
             // What it gives back is free for others when it has said so.
+            // Each report that comes late keeps somebody else from capacity that is theirs.
             return AT_ONCE;
         }
         let refresh = match &self.learning {
@@ -279,7 +297,7 @@ impl Resource {
 
     fn may_get_more(&self, now: u64, ask: &Ask<'_>, part: Part) -> bool {
         let is_leased = self.template.source == Source::Parent;
-        is_leased && part.granted < ask.wants() && self.rise.is_awaited(now)
+        is_leased && part.granted < ask.wants() && self.increase.is_awaited(now)
     }
 
     fn safe(&self, now: u64, ask: &Ask<'_>) -> Amount {
@@ -307,6 +325,8 @@ impl Resource {
         if found.is_some_and(|at| self.holders.has_seen(at, sequence)) {
             return false;
         }
+        // Otherwise the release may be one that was sent to the last master, and another process of the same name may
+        // have been granted something since.
         if let (Some(learning), true) = (&mut self.learning, has_met) {
             learning.reported(client);
         }
@@ -364,7 +384,7 @@ impl Learning {
 /// Whether clients want much more than the parent of their server knows, so that nobody waits for a refresh interval at
 /// each level of a tree.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rise {
+pub(super) struct DemandIncrease {
     /// What clients want now, what the parent was told that they want, and for what it has granted something.
     wanted: Amount,
     told: Amount,
@@ -376,8 +396,10 @@ pub(super) struct Rise {
 /// Clients ask more often for so long, in milliseconds, if nothing comes from the parent.
 const AWAITED: u64 = 10_000;
 
-impl Rise {
+impl DemandIncrease {
     pub(super) fn wants(&mut self, now: u64, wanted: Amount) {
+        // The time of the first moment at which much more is wanted is kept, so that asking often ends, even if the
+        // parent has no more to give.
         self.wanted = wanted;
         self.since = self.since.or(Some(now)).filter(|_| is_much_more(wanted, self.supplied));
     }
@@ -394,6 +416,7 @@ impl Rise {
 
     /// Whether clients want much more than the parent was told and than it has granted.
     pub(super) fn is_untold(&self, capacity: Amount) -> bool {
+        // Both: a parent that was told already needs no second message, and where enough is there nobody waits.
         is_much_more(self.wanted, self.told) && self.wanted > capacity
     }
 
@@ -404,5 +427,6 @@ impl Rise {
 }
 
 fn is_much_more(wanted: Amount, before: Amount) -> bool {
+    // A quarter more. With less, each level of a tree would hurry for the small changes of the one below.
     wanted.millionths() > before.millionths().saturating_add(before.millionths() / 4)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sluicegate_lease::client::{Action as Next, OnLoss, Session};
 use sluicegate_lease::message::{Request, Response};
-use sluicegate_lease::pool::{Change, Known};
+use sluicegate_lease::pool::{Change, LeaseHolder};
 use sluicegate_lease::{Amount, Demand, Server, Template, Templates};
 use stateright::{Model, Property};
 
@@ -157,7 +157,8 @@ impl State {
         let job = &mut self.jobs[at];
         job.fence += 1;
         let known = job.known.iter();
-        let known = known.map(|client| Known { resource: RESOURCE.into(), client: client.clone() });
+        let known =
+            known.map(|client| LeaseHolder { resource: RESOURCE.into(), client: client.clone() });
         let known = match self.left.without {
             Some(Rule::Learn) => Vec::new(),
             _ => known.collect(),
@@ -188,8 +189,8 @@ impl State {
         let job = &mut self.jobs[at];
         for change in job.server.pool().take_changes() {
             match change {
-                Change::Joined { client, .. } => job.known.insert(client),
-                Change::Left { client, .. } => job.known.remove(&client),
+                Change::Add { client, .. } => job.known.insert(client),
+                Change::Remove { client, .. } => job.known.remove(&client),
             };
         }
     }

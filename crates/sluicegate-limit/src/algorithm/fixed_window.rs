@@ -95,6 +95,8 @@ impl FixedWindow {
     #[inline]
     pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<(Words, u64)> {
         let [start, spent] = words;
+        // Within a window that has begun, which is where nearly all requests are, comparing with its start is enough.
+        // Only a new window costs a division by the period.
         let has_begun = spent > 0 && now >= start && now - start < self.period;
         let [start, spent] = if has_begun { words } else { self.current(words, now) };
         let after = spent.saturating_add(cost);
@@ -106,6 +108,7 @@ impl FixedWindow {
         let [start, spent] = self.current(*words, now);
         let window = (now + wait - start) / self.period;
         // A cost that does not fit into the rest of a window goes to the next window as a whole. The rest stays unused.
+        // Then one number says which places are taken: windows before the last place count as full.
         let before = spent.max(window.saturating_mul(self.count));
         *words = [start, before.saturating_add(cost).min(EXACT / 2)];
     }
@@ -151,6 +154,7 @@ impl FixedWindow {
         // The receipt has the words as they were after its charge, so its last window is the one that it was booked in.
         let (own, _) = self.last_window(receipt[1]);
         let (last, fill) = self.last_window(spent);
+        // By its absolute beginning: `start` moves on with each window, so the same window has another index then.
         if self.begin(receipt[0], own) == self.begin(start, last) {
             *words = [start, spent - back.min(fill)];
         }
@@ -184,6 +188,8 @@ impl FixedWindow {
 
     /// A clock that stepped back keeps what was spent, in the window that it stepped into.
     fn current(&self, [start, spent]: Words, now: u64) -> Words {
+        // An empty row has no phase. A window that begins with its first request begins now; the others begin at the
+        // border.
         let fresh = if self.from_first { now } else { now - now % self.period };
         if spent == 0 || now < start {
             return [fresh, spent];

@@ -86,8 +86,11 @@ impl SlidingWindow {
         let at = self.windows(words, now);
         if at.ahead > 0 {
             // A full window, by whatever count.
+            // More than any count, so that an account that takes this over is full too.
             return AHEAD;
         }
+        // Rounded down, as Redis' script rounds. `room` inverts exactly this expression, so a client that waits as long
+        // as it is told is admitted.
         at.current + at.previous * (self.period - at.into) / self.period
     }
 
@@ -144,6 +147,8 @@ impl SlidingWindow {
             return true;
         }
         let at = self.windows(words, now);
+        // In the present window there is nothing to skip. Beyond it, a place has to be in the first window that would
+        // admit the cost by this limit alone, if other keys share it.
         let Earliest::At(earliest) = self.earliest(words, now, cost, 0) else { return false };
         let ahead = |wait| (now + wait) / self.tick / self.period - at.index;
         (at.ahead > 0 || at.current <= self.count)
@@ -179,6 +184,7 @@ impl SlidingWindow {
         }
         // Neither half holds more than the count, so there is nothing to cut off.
         let words = [at.index, at.previous << 32 | current];
+        // Two windows on: in the next one, this count still weighs as the previous one.
         Some((words, (at.index + 2) * self.period * self.tick - now))
     }
 
@@ -214,6 +220,7 @@ impl SlidingWindow {
     /// Counts an attempt that was refused. While later windows are spent already, it fills the last of them.
     pub(crate) fn record(&self, words: &mut Words, now: u64, cost: u64) {
         let at = self.windows(*words, now);
+        // Refused attempts must not book windows ahead: nothing would bound how long a client that hammers is kept out.
         let most = if at.ahead == 0 { u64::MAX } else { at.current.max(self.count) };
         self.write(words, Windows { current: at.current.saturating_add(cost).min(most), ..at });
     }

@@ -33,6 +33,7 @@ impl SteppedBucket {
     /// over.
     pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
         let [anchor, spent] = Self::with_parameters(parameters).refilled(words, now);
+        // A step that began anew with each change of numbers would put off the refill each time.
         let begun = if anchor + self.every > now { anchor } else { now };
         [begun, spent.min(self.cap)]
     }
@@ -112,7 +113,8 @@ impl SteppedBucket {
 
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [anchor, spent] = self.refilled(*words, now);
-        // A bucket that was full in between has begun its steps anew, and nothing is left of the charge.
+        // Refills happen in steps from the anchor. If the two anchors are not whole steps apart, the bucket has been
+        // full in between and has begun its steps anew, and nothing is left of the charge.
         let same_phase = anchor >= receipt[0] && (anchor - receipt[0]) % self.every == 0;
         if !same_phase || spent > self.cap && *words != receipt {
             return;

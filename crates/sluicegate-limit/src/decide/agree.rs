@@ -18,6 +18,7 @@ pub(super) fn earliest_leave(
     patience: Option<u64>,
     keys: Keys,
 ) -> Option<u64> {
+    // First each limit by itself: whatever refuses here refuses in every round, and most decisions end after this loop.
     let (mut wait, mut allowed) = (0, patience.unwrap_or(0));
     for attempt in deciding(attempts) {
         let Earliest::At(earliest) = attempt.earliest(now, 0) else { return None };
@@ -39,6 +40,8 @@ pub(super) fn earliest_leave(
     for _ in 0..ROUNDS {
         let asked = wait;
         for attempt in deciding(attempts) {
+            // A fixed point. The moment only ever moves later, since `earliest` never answers less than it is given, so
+            // a moment that no limit moves is the earliest that suits all of them.
             let Earliest::At(leave) = attempt.earliest(now, wait) else { return None };
             wait = leave;
         }
@@ -46,6 +49,8 @@ pub(super) fn earliest_leave(
             return None;
         }
         if wait == asked {
+            // "May come in then" and "can book it now" are different questions: the debt of a bucket begins now, even
+            // where the request leaves later. So the second is asked once, at the moment on which all agree.
             return deciding(attempts)
                 .all(|attempt| attempt.books(now, wait, keys))
                 .then_some(wait);
@@ -89,6 +94,8 @@ pub(super) fn earliest_retry(
         }
         let empty = when + wait.saturating_sub(shortest_queue(attempts));
         if books_at(attempts, now, empty, keys) {
+            // Between these two moments, the answer changes once from "no" to "yes", so it is found by halving: at most
+            // 53 steps, where trying each microsecond would never end.
             return Some(Duration::from_micros(earliest_booking(
                 attempts,
                 now,

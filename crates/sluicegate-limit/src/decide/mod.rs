@@ -54,6 +54,7 @@ pub fn decide(
     patience: Option<Duration>,
     keys: Keys,
 ) -> Outcome {
+    // One plain limit and nobody waits: the step alone says everything, and nothing is allocated.
     if let ([attempt], None) = (&mut *attempts, patience) {
         if attempt.limit.plain {
             let now = bounded(now);
@@ -82,6 +83,8 @@ pub(super) fn decide_each<'a>(
     mut each: impl FnMut(&Attempt<'a>, LimitOutcome),
 ) -> Verdict {
     let now = bounded(now);
+    // All states are brought to this moment before any is asked. The rounds below ask several times, and must not
+    // change what they ask.
     for attempt in attempts.iter_mut() {
         attempt.limit.tidy(attempt.state, now);
     }
@@ -92,8 +95,12 @@ pub(super) fn decide_each<'a>(
     };
     for attempt in attempts {
         let limit_outcome = match attempt.limit.is_shadow() {
+            // Only now that the others have admitted. In force, it would not be charged for requests that another limit
+            // keeps out.
             true => attempt.in_shadow(now, Others::Admit, true),
             false => {
+                // Every limit is charged for the same moment, the one at which the request leaves. A window is charged
+                // in the window of that moment, and not in the one of now.
                 let receipt = attempt.limit.spend(attempt.state, now, attempt.cost, wait);
                 attempt.limit_outcome(now, receipt, Role::Charged)
             }
@@ -101,20 +108,6 @@ pub(super) fn decide_each<'a>(
         each(attempt, limit_outcome);
     }
     Verdict::Admit { wait: Duration::from_micros(wait) }
-}
-
-/// Whether [`decide`] would admit, without spending anything or recording a refusal.
-pub fn would_admit(
-    attempts: &mut [Attempt<'_>],
-    now: u64,
-    patience: Option<Duration>,
-    keys: Keys,
-) -> bool {
-    let now = bounded(now);
-    for attempt in attempts.iter_mut() {
-        attempt.limit.tidy(attempt.state, now);
-    }
-    earliest_leave(attempts, now, patience.map(micros), keys).is_some()
 }
 
 /// What [`decide`] would answer to a request with this patience. Spends nothing, records no refusal, and leaves the
@@ -143,6 +136,7 @@ pub fn preview(
         }
     };
     for (attempt, before) in attempts.iter_mut().zip(before) {
+        // The log was never copied, so it goes back as it is.
         let log = attempt.state.log.take();
         *attempt.state = State { log, ..before };
     }
@@ -185,6 +179,7 @@ impl Attempt<'_> {
 
     /// The outcome of a shadow for a request that the other limits have decided. It charges the shadow if it `takes`.
     pub(super) fn in_shadow(&mut self, now: u64, others: Others, takes: bool) -> LimitOutcome {
+        // A shadow does not delay anybody, so whatever it would have delayed counts as refused by it.
         let is_at_once = matches!(self.earliest(now, 0), Earliest::At(0));
         if !is_at_once || self.queued(now).is_some_and(|queued| queued > 0) {
             if takes {
@@ -210,6 +205,8 @@ impl Attempt<'_> {
 
     /// The status of the limit after the decision.
     fn limit_outcome(&self, now: u64, receipt: Receipt, role: Role) -> LimitOutcome {
+        // The words say it all, and the rest is worked out when somebody reads it. Other states are at hand only now,
+        // under the store's lock.
         if !self.limit.has_extra_state() {
             return LimitOutcome::of_words(self.state.words, now, role);
         }
@@ -253,6 +250,7 @@ impl RefusalReason {
                 attempt.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
             }
             (Self::Patience(patience), Earliest::At(delay)) => {
+                // A limit with a queue of its own lets nobody wait for room in that queue, however patient.
                 let late = delay > patience.unwrap_or(0);
                 late || attempt.queued(now).is_some() || !attempt.books(now, delay, keys)
             }
@@ -270,6 +268,8 @@ pub(super) fn refusal<'a>(
     mut each: impl FnMut(&Attempt<'a>, LimitOutcome),
 ) -> Verdict {
     let never = RefusalReason::Never(patience);
+    // The reasons are tried from the most to the least definite. Exactly one of them is used, so that a client is told
+    // of the limits that really kept it out, and not of all that were nearly full.
     let queue = longest_queue(attempts, now);
     // If the request can never get in, only those limits refuse. If the patience is long enough for each limit but they
     // find no common moment, all limits with a wait refuse. If no limit has a wait but one queue holds the request
@@ -294,6 +294,7 @@ pub(super) fn refusal<'a>(
             continue;
         }
         let refused = reason.refuses(attempt, now, keys);
+        // Only the limits that refused count the attempt. Another limit, which had room, has no reason to ban the key.
         if refused && record {
             attempt.limit.refuse(attempt.state, now, attempt.cost);
         }
@@ -301,6 +302,7 @@ pub(super) fn refusal<'a>(
         each(attempt, limit_outcome);
     }
     if is_never {
+        // No `retry_after`: a client that is told a time would come back in vain.
         return Verdict::Never;
     }
     Verdict::Refuse { retry_after: earliest_retry(attempts, now, patience, keys) }

@@ -91,16 +91,6 @@ pub trait LimitInternals: Sized {
     /// If the part would not stay exact.
     fn try_part(&self, part: Part) -> Result<Option<Self>, LimitError>;
 
-    /// The part `parts / of` of the limit: what it counts is scaled, rounded down, and at least 1; its
-    /// times stay.
-    ///
-    /// It keeps the identity, so that two different limits also have different parts.
-    ///
-    /// # Errors
-    ///
-    /// If the part would not stay exact.
-    fn try_share(self, parts: u64, of: u64) -> Result<Self, LimitError>;
-
     /// The period of a window that begins when the wall clock says so, in microseconds.
     fn aligned_window(&self) -> Option<u64>;
 
@@ -286,30 +276,6 @@ impl LimitInternals for Limit {
         portion.soft =
             self.soft.map(|soft| part.portion(soft)).filter(|soft| *soft < portion.capacity());
         Ok(Some(portion))
-    }
-
-    fn try_share(self, parts: u64, of: u64) -> Result<Self, LimitError> {
-        let scale = |whole: u64| {
-            let part = u128::from(whole) * u128::from(parts) / u128::from(of);
-            u64::try_from(part).unwrap_or(u64::MAX).max(1)
-        };
-        let spec = match self.spec {
-            AlgorithmSpec::TokenBucket { burst } => {
-                AlgorithmSpec::TokenBucket { burst: scale(burst) }
-            }
-            AlgorithmSpec::SteppedBucket { burst } => {
-                AlgorithmSpec::SteppedBucket { burst: scale(burst) }
-            }
-            AlgorithmSpec::LeakyBucket { queue, delay_after } => AlgorithmSpec::LeakyBucket {
-                queue: scale(queue + 1) - 1,
-                delay_after: scale(delay_after + 1) - 1,
-            },
-            other => other,
-        };
-        let mut share = Self { spec, count: scale(self.count), soft: None, ..self };
-        // A limit too small for a soft threshold has none.
-        share.soft = self.soft.map(scale).filter(|soft| *soft < share.capacity());
-        Ok(Self { id: self.id, ..share.checked()? })
     }
 
     fn aligned_window(&self) -> Option<u64> {

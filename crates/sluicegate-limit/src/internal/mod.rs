@@ -7,7 +7,6 @@ pub use self::limit::LimitInternals;
 pub use self::outcome::{CountedIn, OutcomeInternals};
 pub use crate::algorithm::sliding_log::{Log, MOST_ENTRIES};
 pub use crate::algorithm::token_bucket::TokenBucket;
-pub use crate::decide::would_admit;
 pub use crate::exact::bounded;
 pub use crate::inline_vec::{InlineVec, Iter};
 pub use crate::outcome::Step;

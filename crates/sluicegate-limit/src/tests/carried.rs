@@ -178,16 +178,6 @@ fn what_was_charged_before_is_not_given_back_out_of_what_others_spent() {
 }
 
 #[test]
-fn what_turns_out_to_have_cost_more_is_charged_after_a_change_too() {
-    let [before, after] = plans(["60/minute", "10/minute"]);
-    let mut state = before.fresh();
-    let charged = receipt(&before.take(&mut state, NOW, 1));
-    after.take(&mut state, NOW, 1);
-    before.settle(&mut state, NOW, &charged, 1, 5);
-    assert_eq!(remaining(&after.peek(&state, NOW, 0)), 4);
-}
-
-#[test]
 fn a_ban_outlasts_a_change() {
     let [before, after] = plans(["2/minute ban 1 hour", "9/minute ban 5 minutes"]);
     let mut state = before.fresh();

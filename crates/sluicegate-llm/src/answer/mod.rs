@@ -7,7 +7,7 @@ mod sse;
 #[cfg(any(feature = "actix", feature = "tower"))]
 pub(crate) use self::passing::PassingUsage;
 use self::sse::{Events, Sse};
-use crate::json::{Json, Name, Path, Seen, Visit};
+use crate::json::{Json, JsonString, Name, Path, Visit};
 use crate::usage::{TokenUsage, Usage};
 
 /// Bytes of text for each token, where a text has to be counted without the model's own tokenizer. OpenAI's guide
@@ -111,7 +111,9 @@ impl UsageReader {
                 self.document.is_last |= self.document.has_closed;
             }
         }
+        // A client that leaves right here owes at least what it has seen, whether a usage came or not.
         self.handle.report_seen(self.document.found.seen());
+        // Of documents that have ended only. In the middle of one, the input may be there and the output not yet.
         self.handle.report(self.document.closed);
         if self.document.is_last {
             self.finish();
@@ -133,7 +135,7 @@ impl UsageReader {
 struct Document {
     json: Json,
     done: Done,
-    found: Found,
+    found: AnswerFields,
     /// What was found in the documents that were read to their end. A total without its parts would mean something else.
     closed: Usage,
     /// Whether the document has been read to its end.
@@ -147,7 +149,7 @@ impl Document {
         Self {
             json: Json::new(),
             done: Done::default(),
-            found: Found::default(),
+            found: AnswerFields::default(),
             closed: Usage::default(),
             has_closed: false,
             is_last: false,
@@ -207,7 +209,7 @@ impl Done {
 
 /// The largest number of each kind.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct AnswerFields {
     input: u64,
     output: u64,
     total: u64,
@@ -233,9 +235,11 @@ struct Found {
 /// 9 bytes of a text for a token, in the scripts of India and of the Caucasus, which have three bytes for a character.
 const BELIEVED: u64 = 4 * BYTES_PER_TOKEN;
 
-impl Found {
+impl AnswerFields {
     fn usage(&self) -> Usage {
         let Self { input, output, total, .. } = *self;
+        // OpenAI counts cached tokens within `prompt_tokens`, Anthropic beside `input_tokens`. Gateways write both
+        // kinds into one answer, so the total, where there is one, bounds what is added.
         let beside = match self.includes_cached {
             true => 0,
             false => self.cache_creation.saturating_add(self.cache_read),
@@ -257,6 +261,8 @@ impl Found {
 
     /// Whether the model has said what the answer used, and it can be true.
     fn is_believed(&self) -> bool {
+        // A usage is about the text that came before it. Where text follows it, it was a report on the way, as each
+        // event of some streams has one, and not the last word.
         let covered = if self.says_usage { Some(self.text) } else { self.covered };
         covered == Some(self.text) && self.usage().output >= self.text / BELIEVED
     }
@@ -270,7 +276,7 @@ impl Found {
     }
 }
 
-impl Visit for Found {
+impl Visit for AnswerFields {
     fn number(&mut self, path: &Path, number: Option<u64>) {
         use Name::{Message, Response, Usage};
         let names = of_answer(path);
@@ -300,7 +306,7 @@ impl Visit for Found {
         self.says_usage |= is_of_answer && names[0] != Message;
     }
 
-    fn string(&mut self, path: &Path, Seen { beginning, length, .. }: Seen<'_>) {
+    fn string(&mut self, path: &Path, JsonString { beginning, length, .. }: JsonString<'_>) {
         use Name::{Choices, Delta, Item, Message, Output, Text, Type};
         let is_text = match of_answer(path) {
             [Type] => {

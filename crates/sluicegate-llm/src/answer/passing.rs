@@ -7,11 +7,11 @@ use crate::usage::TokenUsage;
 #[derive(Debug)]
 pub(crate) struct PassingUsage(
     // Boxed, because a reader is large, and bodies are moved.
-    Option<Box<Passing>>,
+    Option<Box<BodyReader>>,
 );
 
 #[derive(Debug)]
-struct Passing {
+struct BodyReader {
     reader: UsageReader,
     /// How many bytes are to come, if the response declares that.
     left: Option<u64>,
@@ -30,7 +30,7 @@ impl PassingUsage {
         let length = || str::from_utf8(line("content-length")?).ok()?.trim().parse().ok();
         Self(media.map(|media| {
             let reader = UsageReader::new(media, usage);
-            Box::new(Passing { reader, left: length() })
+            Box::new(BodyReader { reader, left: length() })
         }))
     }
 

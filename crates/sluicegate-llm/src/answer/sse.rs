@@ -43,6 +43,8 @@ impl Sse {
     pub(super) fn read(&mut self, bytes: &[u8], events: &mut impl Events) {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
+            // `\r\n` is one end of a line, even where a piece of the body ends between the two. Taken for two, it would
+            // end every event after its first line.
             if std::mem::take(&mut self.after_return) && byte == b'\n' {
                 rest = &rest[1..];
                 continue;

@@ -1,9 +1,9 @@
-use crate::json::{Name, Path, Seen, Visit};
+use crate::json::{JsonString, Name, Path, Visit};
 
 /// What a request asks for. Where a name is there twice, the larger number counts, because parsers differ in which
 /// one they take.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestFields {
     pub(super) output: Option<u64>,
     pub(super) answers: u64,
     /// A bound of the output is written as text, which some services read as a number.
@@ -22,7 +22,7 @@ pub(super) struct Asked {
 /// How deep the names of a request's own fields are, such as `messages[0].role`.
 const FIELDS: usize = 3;
 
-impl Asked {
+impl RequestFields {
     /// Bytes of text.
     pub(super) fn text(&self) -> u64 {
         self.text.saturating_add(if self.has_text_as_data { self.data } else { 0 })
@@ -38,7 +38,7 @@ impl Asked {
     }
 }
 
-impl Visit for Asked {
+impl Visit for RequestFields {
     fn number(&mut self, path: &Path, number: Option<u64>) {
         match path.names() {
             [name] | [Name::GenerationConfig, name] => self.bound(*name, number),
@@ -47,7 +47,11 @@ impl Visit for Asked {
         }
     }
 
-    fn string(&mut self, path: &Path, Seen { beginning, length, number, is_solid }: Seen<'_>) {
+    fn string(
+        &mut self,
+        path: &Path,
+        JsonString { beginning, length, number, is_solid }: JsonString<'_>,
+    ) {
         if let [name] | [Name::GenerationConfig, name] = path.names() {
             self.bound(*name, number);
             self.is_unsure |= *name == Name::MaxTokens;
@@ -73,8 +77,8 @@ impl Visit for Asked {
     }
 
     fn word(&mut self, path: &Path, length: u64) {
-        // Nearer to the outside are fields of the API. Further inside are tools and what they were called with, which the
-        // model reads with its names.
+        // Nearer to the outside are fields of the API. Further inside are tools and what they were called with, which
+        // the model reads with its names.
         if path.names().len() > FIELDS {
             self.text = self.text.saturating_add(length);
         }

@@ -1,4 +1,4 @@
-use super::asked::Asked;
+use super::asked::RequestFields;
 use crate::json::{Name, Number};
 
 /// Looks for bounds of the output in what is not JSON, or no longer: a service may read it all the same, because it allows
@@ -42,7 +42,7 @@ impl Default for Scan {
 
 impl Scan {
     /// Reads the next bytes.
-    pub(super) fn read(&mut self, bytes: &[u8], asked: &mut Asked) {
+    pub(super) fn read(&mut self, bytes: &[u8], asked: &mut RequestFields) {
         for &byte in bytes {
             self.read_byte(byte, asked);
             self.last = byte;
@@ -50,11 +50,11 @@ impl Scan {
     }
 
     /// The bytes have ended.
-    pub(super) fn finish(&mut self, asked: &mut Asked) {
+    pub(super) fn finish(&mut self, asked: &mut RequestFields) {
         self.read_byte(0, asked);
     }
 
-    fn read_byte(&mut self, byte: u8, asked: &mut Asked) {
+    fn read_byte(&mut self, byte: u8, asked: &mut RequestFields) {
         if let Some(number) = &mut self.number {
             if matches!(byte, b'0'..=b'9' | b'.' | b'+' | b'-' | b'e' | b'E' | b'_') {
                 number.read(&[byte]);
@@ -81,10 +81,13 @@ impl Scan {
             return;
         }
         if byte.is_ascii_digit() {
+            // A sign in front was one byte of the gap: `-1` reads as 1, which errs on the high side.
             let mut number = Number::new();
             number.read(&[byte]);
             self.number = Some(number);
         } else {
+            // The gap is finite, so a name that is mentioned in a text does not wait for a number at the end of the
+            // document.
             self.gap -= 1;
             if self.gap == 0 {
                 self.name = Name::Other;

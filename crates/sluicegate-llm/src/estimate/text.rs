@@ -1,5 +1,5 @@
 use super::Estimate;
-use super::asked::Asked;
+use super::asked::RequestFields;
 use super::scan::Scan;
 use super::unicode::Unicode;
 use crate::answer::BYTES_PER_TOKEN;
@@ -17,7 +17,7 @@ pub(super) struct Text {
 struct Document {
     json: Json,
     scan: Scan,
-    asked: Asked,
+    asked: RequestFields,
     /// In bytes of UTF-8.
     length: u64,
 }
@@ -27,7 +27,7 @@ impl Text {
         let document = Document {
             json: Json::new(),
             scan: Scan::default(),
-            asked: Asked::default(),
+            asked: RequestFields::default(),
             length: 0,
         };
         Self { unicode: Unicode::new(), document }

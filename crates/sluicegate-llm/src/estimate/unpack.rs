@@ -97,6 +97,8 @@ impl Unpack {
 
     fn unpack(&mut self, bytes: &[u8]) {
         let Stage::Packed(decoder) = &mut self.stage else { return };
+        // Allowed as the bytes come, so that the bound holds at every moment of a body that is streamed, not only at
+        // its end.
         decoder.unpacked().allow(bytes.len());
         // Behind a failure, nothing more makes sense.
         if self.unread > 0 || decoder.write_all(bytes).is_err() {
@@ -142,6 +144,8 @@ impl Unpacked {
     /// What the text asks for. `unread` bytes were not unpacked.
     fn estimate(&self, estimate: &Estimate, unread: u64) -> EstimatedTokens {
         let unread = match self.is_spent {
+            // What was not unpacked could ask for anything, and packing is the client's choice. It costs the most that
+            // it could hold.
             true => unread.saturating_mul(RATIO).max(MOST as u64),
             // If there are any, it is broken.
             false => unread,

@@ -23,7 +23,7 @@ pub(crate) trait Visit {
     fn number(&mut self, path: &Path, number: Option<u64>);
 
     /// A string at `path`.
-    fn string(&mut self, path: &Path, string: Seen<'_>);
+    fn string(&mut self, path: &Path, string: JsonString<'_>);
 
     /// A key, a number, `true`, `false` or `null` of this length at `path`.
     fn word(&mut self, _path: &Path, _length: u64) {}
@@ -31,7 +31,7 @@ pub(crate) trait Visit {
 
 /// What is kept of a string.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct JsonString<'a> {
     /// Its first bytes.
     pub(crate) beginning: &'a [u8],
     /// How long it is in bytes.
@@ -115,6 +115,7 @@ impl Json {
                 Expect::Text { is_key } => rest = self.text(rest, is_key, visit),
                 // A number ends with the byte behind it, which is then read again.
                 Expect::Number if !number::goes_on(byte) => self.end_number(visit),
+                // Everything else is a byte at a time. Strings are most of a document, and have the fast way above.
                 expect => {
                     self.expect = self.next(expect, byte, visit);
                     if self.expect == Expect::Broken {
@@ -129,10 +130,12 @@ impl Json {
 
     fn next(&mut self, expect: Expect, byte: u8, visit: &mut impl Visit) -> Expect {
         match (expect, byte) {
+            // The states inside of a value come before white space: there, a space is a part of it, or an error.
             (Expect::Escape { is_key }, byte) => self.escape(is_key, byte),
             (Expect::Unicode { is_key, left, code }, byte) => {
                 self.unicode(is_key, left, code, byte)
             }
+            // `-Infinity`, which Python writes and reads. The others of its kind begin in `begin_value`.
             (Expect::Number, b'I') => Expect::Word(b"nfinity"),
             (Expect::Number, byte) => {
                 self.length += 1;
@@ -203,6 +206,8 @@ impl Json {
 
     /// Reads a string up to its end, an escape, or the end of the bytes. Returns the bytes behind that.
     fn text<'b>(&mut self, bytes: &'b [u8], is_key: bool, visit: &mut impl Visit) -> &'b [u8] {
+        // A piece may end anywhere, also within a character or an escape. Nothing here looks at characters, and an
+        // escape is a state, so the pieces need no joining.
         let end = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
         let (text, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
         self.keep_all(text);
@@ -217,7 +222,7 @@ impl Json {
             b'"' => {
                 let (beginning, length, is_solid) = (self.kept(), self.length, self.is_solid);
                 let number = self.number.value();
-                visit.string(&self.path, Seen { beginning, length, number, is_solid });
+                visit.string(&self.path, JsonString { beginning, length, number, is_solid });
                 self.after_value()
             }
             _ => Expect::Broken,
@@ -250,6 +255,7 @@ impl Json {
         match u8::try_from(code) {
             Ok(ascii) if ascii.is_ascii() => self.keep(ascii),
             // No name has one of these. Most take three bytes in UTF-8.
+            // A byte that UTF-8 never has, so that no name and no number can come of it.
             _ => self.keep_all(&[0xff; 3]),
         }
         Expect::Text { is_key }
@@ -277,6 +283,7 @@ impl Json {
         let from = self.kept_length();
         let room = text.len().min(KEPT - from);
         self.kept[from..from + room].copy_from_slice(&text[..room]);
+        // What does not fit is counted and not kept. No name is that long, so a key that was cut off is none of ours.
         self.length += text.len() as u64;
         self.is_solid &= text.iter().all(u8::is_ascii_graphic);
         self.number.read(text);

@@ -81,6 +81,7 @@ impl Number {
                 self.digit(byte, 1);
                 Part::Whole
             }
+            // Only in texts: in JSON itself, `_` ends a number, and is an error there.
             (Part::Whole, b'_') => Part::Whole,
             (Part::Start | Part::Sign | Part::Whole, b'.') => Part::Fraction,
             (Part::Fraction, b'0'..=b'9') => {
@@ -113,6 +114,7 @@ impl Number {
 
     /// The number, rounded up; `u64::MAX` if it is larger. `None` if it is negative or malformed.
     pub(crate) fn value(&self) -> Option<u64> {
+        // Zero is zero with any exponent. Without this, `0e999999` would be the largest number.
         let is_zero = self.digits == 0 && !self.has_rest;
         let is_whole =
             matches!(self.part, Part::Whole | Part::Fraction | Part::Exponent | Part::End);
@@ -121,6 +123,8 @@ impl Number {
         }
         let exponent = if self.is_exponent_negative { -self.exponent } else { self.exponent };
         let power = self.power.saturating_add(exponent);
+        // 28 digits are kept, which is more than `u64` has. So a scale that overflows `u128` means that the number is
+        // larger than `u64`, or that it is below one.
         let scale = u32::try_from(power.unsigned_abs()).ok().and_then(|by| 10_u128.checked_pow(by));
         let number = match (scale, power < 0) {
             _ if is_zero => 0,

@@ -11,7 +11,7 @@ impl Visit for All {
         self.0.push(format!("{:?} = {number:?}", path.names()));
     }
 
-    fn string(&mut self, path: &Path, Seen { beginning, length, .. }: Seen<'_>) {
+    fn string(&mut self, path: &Path, JsonString { beginning, length, .. }: JsonString<'_>) {
         let beginning = String::from_utf8_lossy(beginning);
         self.0.push(format!("{:?} = {beginning:?} of {length}", path.names()));
     }

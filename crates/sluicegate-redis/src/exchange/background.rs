@@ -59,6 +59,8 @@ impl Background {
     }
 
     fn enter(self: &Arc<Self>, kind: Kind) -> Option<Reservation> {
+        // Calls and settlements have separate counts. A flood of calls must not keep what they charged from being
+        // given back.
         let more = |under_way| (under_way < self.most).then_some(under_way + 1);
         let entered = self.count(kind).fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
         let reservation =
@@ -99,6 +101,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        // The place is free before the notice is sent, because a task that waited for it may begin a call at once.
         self.background.count(self.kind).fetch_sub(1, Ordering::AcqRel);
         let background = &self.background;
         if self.is_in_background && background.in_background.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -21,8 +21,8 @@ use crate::places::Claim;
 use crate::refusals::Observation;
 use crate::runtime::{Sleep, before};
 use crate::script::{Operation, Reply};
-use crate::wire::breaker::Permit;
 use crate::wire::node::{Connection, Node};
+use sluicegate_core::adapter::breaker::Permit;
 
 /// A call that was prepared. Nothing is sent before it is polled.
 pub(crate) type PendingReply = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
@@ -56,6 +56,8 @@ pub(crate) fn begin(
 ) -> Result<PendingReply, Failure> {
     let node = shared.route.known(slot);
     let node = node.map(|node| enter(shared, node)).transpose()?;
+    // Before anything is sent: without a place in the background, a late answer could not be awaited, and what it
+    // charged would stay charged. Too many calls are an error, and no charge.
     let reservation = shared.background.reserve_call();
     let reservation = Some(reservation.ok_or_else(|| Failure::new(FailureKind::Full))?);
     // Before the call: what other calls change from here on makes its answer worthless.
@@ -81,6 +83,7 @@ pub(crate) fn begin(
 
 impl TimedCall {
     async fn run(mut self, slot: u16, request: Request, deadline: Sleep) -> Result<Reply, Failure> {
+        // The deadline covers everything: learning the slot, connecting, waiting for a batch, and the answer.
         let answer = match before(deadline, self.ask(slot, request)).await {
             Some(answer) => answer,
             None => Err(self.too_late()),
@@ -88,6 +91,7 @@ impl TimedCall {
         let may_be_applied = answer.as_ref().map_or_else(Failure::may_be_applied, |_| true);
         let is_answered = answer.is_ok();
         let reply = answer.and_then(|answer| read(&self.charge, &answer));
+        // An answer that came in time but makes no sense counts against the connection, and not as an answer in time.
         match &reply {
             Err(malformed) if is_answered => self.distrust(malformed),
             outcome => self.learn(outcome.as_ref().map(drop)),
@@ -99,17 +103,20 @@ impl TimedCall {
             (Some(claim), Ok(reply)) if reply.verdict.is_admitted() => {
                 claim.admitted(&receipts(reply));
             }
+            // The server may count places that nobody here holds. The next heartbeat tells it the true number.
             (Some(claim), Err(_)) if may_be_applied => claim.doubt(),
             _ => {}
         }
         self.reservation = None;
         // The claim counts places until here. Those that were charged are kept.
         self.claim = None;
+        // Before the caller sees the reply: its next request must not be decided by what was known before.
         self.observation.learn(&self.charge, reply.as_ref().ok());
         reply
     }
 
     async fn ask(&mut self, slot: u16, request: Request) -> Result<Vec<u8>, Failure> {
+        // Without a map of slots, the breaker is asked only once the node is known.
         let node = match &self.node {
             Some((node, _)) => Arc::clone(node),
             None => {
@@ -162,6 +169,7 @@ impl TimedCall {
 
     /// Leaves a task behind that gives back what may be charged.
     fn leave(&mut self) {
+        // Nothing is left behind for a call that was not sent, or whose answer is there: both fields are then empty.
         let (Some((answer, connection)), Some((node, _)), Some(reservation)) =
             (self.answer.take(), &self.node, self.reservation.take())
         else {

@@ -40,6 +40,7 @@ pub(crate) fn by_slot(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec
             charge: Charge::new(),
             keys: Vec::new(),
         });
+        // Costs and keys stay; patience is left out, since a place in this slot would be booked for another moment.
         let debit = part.charge.add(debit.limit, debit.key, debit.cost);
         debit.expect("a part is no larger than the charge");
         part.indices.push(index);
@@ -49,12 +50,12 @@ pub(crate) fn by_slot(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec
 }
 
 /// What was charged so far. It is given back when this is dropped.
-struct ChargedSoFar<'s> {
+struct PartialCharge<'s> {
     shared: &'s Arc<Shared>,
     paid: Vec<(Debit, Receipt)>,
 }
 
-impl ChargedSoFar<'_> {
+impl PartialCharge<'_> {
     fn add(&mut self, part: &SlotCharge, reply: &Reply) {
         self.paid.extend(part.charge.debits().cloned().zip(receipts(reply)));
     }
@@ -64,7 +65,7 @@ impl ChargedSoFar<'_> {
     }
 }
 
-impl Drop for ChargedSoFar<'_> {
+impl Drop for PartialCharge<'_> {
     fn drop(&mut self) {
         for (debit, receipt) in &self.paid {
             settle(self.shared, debit, receipt, 0);
@@ -79,6 +80,7 @@ pub(crate) async fn decide(
     parts: Vec<SlotCharge>,
 ) -> Result<Outcome, Failure> {
     let clock = &shared.runtime.clock;
+    // One deadline for all slots: a charge over three of them must not take three times as long.
     let until = clock.now().saturating_add(shared.deadline.as_micros() as u64);
     let left = || Duration::from_micros(until.saturating_sub(clock.now()));
     // A charge that can never be admitted is only peeked at, so that nothing is charged or recorded meanwhile.
@@ -89,8 +91,9 @@ pub(crate) async fn decide(
         call::begin(&shared, operation, part.charge.clone(), &part.keys, (part.slot, left()))
     };
     let mut replies = Vec::with_capacity(parts.len());
-    let mut charged = ChargedSoFar { shared: &shared, paid: Vec::new() };
+    let mut charged = PartialCharge { shared: &shared, paid: Vec::new() };
     for part in &parts {
+        // If this fails, or the future is dropped here, `charged` gives back the slots before.
         let reply = begin(operation, part)?.await?;
         let is_now = reply.verdict == Verdict::Admit { wait: Duration::ZERO };
         if operation == Operation::Take && reply.verdict.is_admitted() {
@@ -102,12 +105,13 @@ pub(crate) async fn decide(
             break;
         }
     }
-    let verdict = joined(replies.iter().flatten().map(|reply| reply.verdict));
+    let verdict = remote::joined(replies.iter().flatten().map(|reply| reply.verdict));
     if operation != Operation::Take || verdict == (Verdict::Admit { wait: Duration::ZERO }) {
         charged.keep();
         return Ok(outcome(verdict, &parts, replies));
     }
     // Given back before the peeks below, which use the same connections.
+    // Settlements are handed to their connections at once, so a peek that follows is answered after them.
     drop(charged);
     let mut known = Vec::with_capacity(parts.len());
     for (i, part) in parts.iter().enumerate() {
@@ -127,21 +131,7 @@ pub(crate) async fn decide(
         refused => refused,
     };
     let others = known.iter().flatten().map(|reply| reply.verdict);
-    Ok(outcome(joined(others.chain([refusal])), &parts, known))
-}
-
-/// Refused if any part is refused, for the longest time of all; else admitted when the last part is.
-fn joined(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-    verdicts.fold(Verdict::Admit { wait: Duration::ZERO }, |all, one| match (all, one) {
-        (Verdict::Never, _) | (_, Verdict::Never) => Verdict::Never,
-        (Verdict::Refuse { retry_after: all }, Verdict::Refuse { retry_after: one }) => {
-            Verdict::Refuse { retry_after: all.zip(one).map(|(all, one)| all.max(one)) }
-        }
-        (refused @ Verdict::Refuse { .. }, _) | (_, refused @ Verdict::Refuse { .. }) => refused,
-        (Verdict::Admit { wait: all }, Verdict::Admit { wait: one }) => {
-            Verdict::Admit { wait: all.max(one) }
-        }
-    })
+    Ok(outcome(remote::joined(others.chain([refusal])), &parts, known))
 }
 
 /// The outcome in the order of the whole charge. A part without a reply counts as fresh.
@@ -157,32 +147,4 @@ fn outcome(verdict: Verdict, parts: &[SlotCharge], replies: Vec<Option<Reply>>) 
         outcomes.extend(part.indices.iter().copied().zip(told));
     }
     remote::outcome(verdict, outcomes.into_values())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn admit(seconds: u64) -> Verdict {
-        Verdict::Admit { wait: Duration::from_secs(seconds) }
-    }
-
-    const fn refuse(seconds: u64) -> Verdict {
-        Verdict::Refuse { retry_after: Some(Duration::from_secs(seconds)) }
-    }
-
-    #[test]
-    fn one_refusal_refuses_all_for_as_long_as_the_longest() {
-        let unknown = Verdict::Refuse { retry_after: None };
-        for (verdicts, expected) in [
-            (vec![admit(0), admit(0)], admit(0)),
-            (vec![admit(2), admit(1)], admit(2)),
-            (vec![admit(0), refuse(1), admit(5)], refuse(1)),
-            (vec![refuse(3), refuse(7)], refuse(7)),
-            (vec![refuse(3), unknown], unknown),
-            (vec![unknown, Verdict::Never, admit(0)], Verdict::Never),
-        ] {
-            assert_eq!(joined(verdicts.into_iter()), expected);
-        }
-    }
 }

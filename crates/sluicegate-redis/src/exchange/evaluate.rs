@@ -23,7 +23,7 @@ use tokio::task::yield_now;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
 use crate::script::{CallBatch, Script, SingleCall, in_full, settling};
-use crate::wire::node::queue::{Answer, Joined, QueuedCall};
+use crate::wire::node::queue::{Answer, QueuePosition, QueuedCall};
 use crate::wire::node::{Connection, Node};
 use crate::wire::route::Route;
 
@@ -78,12 +78,15 @@ impl Evaluation<'_> {
                     // The answer of another node is not remembered as an answer of this one.
                     node.forget();
                     node = cluster.node_at(&host, port, &node);
+                    // `ASK` is for this command alone: the slot is still moving, and its other keys are at the old
+                    // node.
                     asking = !for_good;
                     if for_good {
                         cluster.moved(self.slot, &node);
                     }
                 }
             }
+            // Each of these errors says that nothing was done, so the command may be sent again. Others end the loop.
             connection = Arc::clone(&node).connection().await?;
         }
         let detail = format!("redirected more than {MAX_HOPS} times");
@@ -106,6 +109,8 @@ impl Evaluation<'_> {
         };
         if is_unknown(&answer) {
             self.shared.counters.script_loaded();
+            // The server has restarted, or its scripts were flushed. Nothing was charged, so the call is repeated,
+            // once.
             answer = send(&connection, &in_full(self.script, self.command), asking).await;
         }
         answer
@@ -189,6 +194,7 @@ pub(super) async fn evaluate_batch(
         Rejection::Redirected { .. } | Rejection::TryAgain => is_in_a_cluster(),
     };
     match answer.map_err(failure)? {
+        // A batch of one is sent like a single call and answered without an array.
         Value::Array(answers) => {
             Ok(answers.into_iter().map(|answer| packed(answer).map_err(failure)).collect())
         }
@@ -209,6 +215,7 @@ pub(super) async fn send_together(
     node: Arc<Node>,
     connection: Connection,
 ) -> Answer {
+    // Counted from here to the answer, also if this future is dropped: the size of batches follows it.
     let _unanswered = node.queue.begin_call();
     if let Some(_script) = node.queue.begin_script_alone() {
         let (script, command) = (call.script(), call.command());
@@ -219,10 +226,11 @@ pub(super) async fn send_together(
     let (answer, answered) = oneshot::channel();
     if let Some(joined) = node.queue.join(QueuedCall { call, answer }) {
         let (on, node) = (Arc::clone(shared), Arc::clone(&node));
+        // A task of its own: the caller may be dropped, and the calls that have joined it must be sent all the same.
         shared.runtime.spawn(async move {
             let batch = match joined {
-                Joined::Full(batch) => batch,
-                Joined::First => {
+                QueuePosition::Full(batch) => batch,
+                QueuePosition::First => {
                     // Other tasks that are ready run first, and may join.
                     yield_now().await;
                     node.queue.take()
@@ -246,6 +254,7 @@ async fn send_all(
         // Another caller has found it full, and has sent it.
         return;
     }
+    // While it counts, calls that come gather in the queue instead of going alone.
     let _script = node.queue.begin_script();
     // The connection may have been replaced.
     let connection = node.current().unwrap_or(connection);
@@ -253,11 +262,13 @@ async fn send_all(
     batch.sort_by(|one, other| one.call.order().cmp(&other.call.order()));
     let (calls, callers): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|queued| (queued.call, queued.answer)).unzip();
+    // Sorted before they are divided, so that each answer meets the caller of its own call.
     let expected = calls.len();
     let answers = match evaluate_batch(shared, node, connection, &CallBatch(calls)).await {
         Ok(answers) if answers.len() == expected => answers,
         Ok(answers) => {
             let detail = format!("{} answers to {expected} calls", answers.len());
+            // It is unknown which answer is whose. To hand any of them out could admit a request that was refused.
             vec![Err(Failure::because(FailureKind::Script, detail)); expected]
         }
         Err(failure) => vec![Err(failure); expected],

@@ -7,7 +7,7 @@ use crate::exchange::request::Request;
 use crate::exchange::settle::deliver_once;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
-use crate::places::Due;
+use crate::places::DueRows;
 use crate::runtime::{Runtime, before};
 use crate::script::{Call, Caller, lost};
 
@@ -37,19 +37,22 @@ async fn until_nothing_is_held(
     loop {
         runtime.sleep(pause).await;
         let Some(shared) = store.upgrade() else { return };
+        // `due` looks and ends the renewing under one lock. A place that is taken in between starts the next task.
         let Some(due) = shared.places.due(runtime.clock.now()) else { return };
         renew_all(&shared, due).await;
     }
 }
 
 /// Renews the rows of each server by itself, so that one that does not answer does not delay the others.
-async fn renew_all(shared: &Arc<Shared>, Due { turn, rows }: Due) {
+async fn renew_all(shared: &Arc<Shared>, DueRows { turn, rows }: DueRows) {
     let mut slots = BTreeMap::<u16, Rows>::new();
     for row in rows {
         slots.entry(shared.route.slot(&row.0)).or_default().push(row);
     }
     let mut servers = BTreeMap::<_, Vec<Rows>>::new();
     for (slot, rows) in slots {
+        // By the address of the node in memory: it lives as long as the map that names it. Slots without a known node
+        // form a group of their own.
         let server = shared.route.known(slot).map(|node| Arc::as_ptr(&node).addr());
         let scripts = servers.entry(server).or_default();
         scripts.extend(rows.chunks(ROWS_PER_SCRIPT).map(<[_]>::to_vec));
@@ -68,6 +71,8 @@ async fn renew_on_one(shared: Arc<Shared>, turn: u64, mut scripts: Vec<Rows>) {
     while !scripts.is_empty() {
         let these: Vec<_> = scripts.drain(..CONCURRENT_SCRIPTS.min(scripts.len())).collect();
         if !is_well {
+            // After the first script that fails, the rest is not tried: each would wait for its own deadline, and the
+            // next heartbeat would come late for all.
             these.iter().for_each(|rows| shared.places.not_renewed(rows));
             continue;
         }
@@ -82,6 +87,7 @@ async fn renew_on_one(shared: Arc<Shared>, turn: u64, mut scripts: Vec<Rows>) {
 /// Returns whether the server has renewed the rows.
 async fn renew_some(shared: Arc<Shared>, turn: u64, rows: Rows) -> bool {
     // From before the call: the lease of a row is at least as long as from here.
+    // A renewal that is dated too early only comes sooner the next time. One that is dated too late may lose places.
     let asked = shared.runtime.clock.now();
     let request = request(&shared, turn, &rows);
     let in_time = shared.runtime.sleep(shared.places.pause());

@@ -24,11 +24,14 @@ use crate::wire::node::{Connection, Node};
 /// If there is a connection, the settlement is handed to it before this returns, so that the next decision of the same
 /// task is made after it.
 pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) {
+    // A void receipt is that of a limit on trial, or of one without room: the server counts nothing for it.
     if spent == debit.cost || receipt.is_void() {
         return;
     }
     // From now until the server has answered: an answer that comes in between may be from before.
     let invalidation = shared.refusals.invalidate(debit);
+    // Places count as held until the server has said that they are free. Otherwise a heartbeat in between would
+    // tell it a smaller number, and the settlement would then take away places of other requests.
     let held = debit.limit.is_held() && spent < debit.cost;
     let claim =
         held.then(|| Claim::returning(&shared.places, shared.key(debit), debit.cost - spent));
@@ -56,6 +59,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spe
         drop(claim);
         drop(reservation);
     });
+    // Polled once here, with a waker that does nothing: a spawned task is polled again by its runtime anyway.
     if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         shared.runtime.spawn(task);
     }
@@ -69,6 +73,7 @@ pub(crate) fn no_runtime() -> Failure {
 
 /// Waits in the background for a late answer, and gives back what it charged.
 pub(super) fn give_back_later(shared: &Arc<Shared>, late: LateAnswer, charge: Charge) {
+    // `answer` is the same future that the caller awaited. A second question would be a second charge.
     let LateAnswer { answer, node, connection, claim, reservation } = late;
     let shared = Arc::clone(shared);
     shared.clone().runtime.spawn(async move {
@@ -78,6 +83,7 @@ pub(super) fn give_back_later(shared: &Arc<Shared>, late: LateAnswer, charge: Ch
                     claim.iter().for_each(Claim::doubt);
                 }
             }
+            // The server did nothing, so there is nothing to give back.
             Some(Err(failure)) if !failure.may_be_applied() => {}
             _ => {
                 claim.iter().for_each(Claim::doubt);
@@ -115,10 +121,12 @@ async fn give_back(
     }
     let charged = charge.debits().zip(receipts(&reply)).filter(|(_, receipt)| !receipt.is_void());
     for (debit, receipt) in charged {
+        // Until it is delivered, another call may still be refused because of this charge. That must not be remembered.
         let _invalidation = shared.refusals.invalidate(debit);
         let request = settlement(shared, debit, &receipt, 0);
         let delivery = async {
             match request.send(Arc::clone(&node), connection.clone()).await {
+                // Sent again only where the first attempt surely did nothing.
                 Err(failure) if !failure.may_be_applied() => deliver(shared, &request).await,
                 sent => sent.map(drop),
             }
@@ -196,6 +204,8 @@ pub(crate) async fn deliver_once(shared: &Shared, request: &Request) -> Result<V
         Some(node) => node,
         None => shared.route.clone().node(request.slot).await?,
     };
+    // Settlements obey the breaker too: after an outage there may be thousands of them, and the server that has
+    // just come back would be busy with them alone.
     let mut permit = node.enter().ok_or_else(|| Failure::new(FailureKind::BreakerOpen))?;
     let connection = match node.current() {
         Some(connection) => connection,

@@ -11,8 +11,8 @@ use crate::refusals::Refusals;
 use crate::rows::{Naming, row_key};
 use crate::runtime::Runtime;
 use crate::script::Caller;
-use crate::wire::breaker::Backoff;
 use crate::wire::route::Route;
+use sluicegate_core::adapter::breaker::Backoff;
 
 /// What all clones of a store share.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use sluicegate_core::adapter::Debit;
 
 use super::inner::{Inner, with_cost};
-use super::share::Answered;
+use super::share::WaiterAnswer;
 use super::validity::LeasedTokens;
 use crate::exchange::background::Reservation;
 use crate::exchange::request::Request;
@@ -16,8 +16,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::runtime::{Sleep, before};
 use crate::script::lease::{Lease, LeaseRequest};
 use crate::script::{Call, Row};
-use crate::wire::breaker::Permit;
 use crate::wire::node::{Connection, Node};
+use sluicegate_core::adapter::breaker::Permit;
 
 /// The task. If the runtime ends and drops it, the requests that wait fail.
 struct Fetch {
@@ -43,20 +43,24 @@ impl Inner {
         let (at, mut shard) = (self.moment(), self.table.lock(debit));
         let now = at.now;
         let (share, totals) = shard.find(debit)?;
+        // Before the grant, so that what has expired makes room; and after it, since the lease may have travelled so
+        // long that some of its tokens have drained already.
         share.expire(at, totals);
         let (answered, surplus) = share.grant(lease, (asked, wanted), now, totals);
         share.expire(at, totals);
+        // Requests that came while the lease was under way, first come first served.
         let late = share.serve_late(now, totals);
         let more = if share.is_wanted() { share.request(now, &self.batch) } else { None };
         drop(shard);
         if let Some(tokens) = surplus {
             self.give_back_surplus(debit, &tokens);
         }
+        // Without the lock: a waiter that has gone is undone, which takes the lock again.
         answered.into_iter().chain(late).for_each(|answered| self.answer(debit, answered));
         more
     }
 
-    fn answer(&self, debit: &Debit, Answered { waiter, outcome }: Answered) {
+    fn answer(&self, debit: &Debit, WaiterAnswer { waiter, outcome }: WaiterAnswer) {
         if let Err(Ok(outcome)) = waiter.answer.send(Ok(outcome)) {
             self.undo(&with_cost(debit, waiter.cost), &outcome);
         }
@@ -79,6 +83,7 @@ impl Inner {
     ) {
         let shared = self.shared();
         match before(shared.runtime.sleep(shared.grace), pending).await {
+            // Its tokens are charged, so they are spent here rather than given back.
             Some(Ok(lease)) => self.arrived_late(debit, &lease, asked),
             Some(Err(failure)) if !failure.may_be_applied() => {}
             _ => shared.counters.unanswered(),
@@ -116,15 +121,16 @@ impl Fetch {
         loop {
             let asked = inner.clock.now();
             match request(inner.shared(), debit, wanted).await {
-                Received::InTime(lease) => match inner.granted(debit, &lease, (asked, wanted)) {
+                LeaseResult::InTime(lease) => match inner.granted(debit, &lease, (asked, wanted)) {
                     Some(more) => wanted = more,
                     None => break,
                 },
-                Received::Failed(failure) => {
+                LeaseResult::Failed(failure) => {
                     inner.failed(debit, &failure);
                     break;
                 }
-                Received::Late(pending, reservation) => {
+                LeaseResult::Late(pending, reservation) => {
+                    // The requests that wait have the same deadline. They are told now; the lease itself is awaited on.
                     inner.failed(debit, &Failure::new(FailureKind::TooSlow));
                     *is_done = true;
                     return inner.wait_on(debit, asked, (pending, reservation)).await;
@@ -149,7 +155,7 @@ impl Drop for Fetch {
 pub(super) type PendingLease = Pin<Box<dyn Future<Output = Result<Lease, Failure>> + Send>>;
 
 /// The result of a request.
-pub(super) enum Received {
+pub(super) enum LeaseResult {
     InTime(Lease),
     Failed(Failure),
     /// The lease may still come. The reservation is for waiting in the background.
@@ -157,16 +163,20 @@ pub(super) enum Received {
 }
 
 /// Requests a lease, and counts the result.
-pub(super) async fn request(shared: &Arc<Shared>, debit: &Debit, wanted: LeaseRequest) -> Received {
+pub(super) async fn request(
+    shared: &Arc<Shared>,
+    debit: &Debit,
+    wanted: LeaseRequest,
+) -> LeaseResult {
     let begun = Instant::now();
-    let received = request_in_time(shared, debit, wanted).await.unwrap_or_else(Received::Failed);
+    let received = request_in_time(shared, debit, wanted).await.unwrap_or_else(LeaseResult::Failed);
     let counters = &shared.counters;
     match &received {
-        Received::InTime(lease) => counters.decided(lease.taken > 0, begun.elapsed()),
-        Received::Late(..) => {
+        LeaseResult::InTime(lease) => counters.decided(lease.taken > 0, begun.elapsed()),
+        LeaseResult::Late(..) => {
             counters.failed_after(&Failure::new(FailureKind::TooSlow), begun.elapsed());
         }
-        Received::Failed(failure) => {
+        LeaseResult::Failed(failure) => {
             counters.failed_after(failure, begun.elapsed());
             if failure.may_be_applied() {
                 counters.unanswered();
@@ -180,7 +190,7 @@ async fn request_in_time(
     shared: &Arc<Shared>,
     debit: &Debit,
     wanted: LeaseRequest,
-) -> Result<Received, Failure> {
+) -> Result<LeaseResult, Failure> {
     let request = call(shared, debit, wanted);
     let mut deadline = pin!(shared.runtime.sleep(shared.deadline));
     let (node, mut permit, connection) = reach(shared, request.slot, deadline.as_mut()).await?;
@@ -195,11 +205,11 @@ async fn request_in_time(
     match before(deadline, pending.as_mut()).await {
         Some(lease) => {
             learn(shared, &node, &mut permit, lease.as_ref().map(drop));
-            lease.map(Received::InTime)
+            lease.map(LeaseResult::InTime)
         }
         None => {
             learn(shared, &node, &mut permit, Err(&Failure::new(FailureKind::TooSlow)));
-            Ok(Received::Late(pending, reservation.in_background()))
+            Ok(LeaseResult::Late(pending, reservation.in_background()))
         }
     }
 }

@@ -180,6 +180,7 @@ fn abandoned() -> Failure {
 impl Drop for LeasedFuture {
     fn drop(&mut self) {
         if let State::Waiting { answer, inner, debit } = &mut self.0 {
+            // Closed first: an answer comes either before, and is taken back here, or never.
             answer.close();
             if let Ok(Ok(outcome)) = answer.try_recv() {
                 inner.undo(debit, &outcome);
@@ -203,6 +204,7 @@ impl Inner {
         }
         let debit = charge.debits().next()?;
         let validity = Validity::of(&debit.limit)?;
+        // A cost of zero only looks, and one that no lease can hold would wait for ever.
         let fits = debit.cost > 0 && debit.cost <= validity.most().min(*self.batch.end());
         fits.then_some((debit, validity))
     }
@@ -215,6 +217,7 @@ impl Inner {
 
     pub(super) fn take(self: &Arc<Self>, charge: &Charge) -> Answer<LeasedFuture> {
         let Some((debit, validity)) = self.leasable(charge) else { return self.pass_on(charge) };
+        // The clock before the lock, or a thread that waited for it would see an older time than one that came later.
         let (at, mut shard) = (self.moment(), self.table.lock(debit));
         for (debit, tokens) in shard.hand_over_others(debit, at) {
             // Under the lock, so that it reaches the server before the lease of any thread, and the new numbers do not take
@@ -244,6 +247,8 @@ impl Inner {
                 }
                 Answer::Now(Ok(outcome))
             }
+            // The request joins the queue and the lease is requested under one lock. So no request waits for a lease
+            // that nobody asks for.
             Step::Wait if self.can_request() => {
                 let (sender, receiver) = oneshot::channel();
                 share.wait(Waiter { cost: debit.cost, answer: sender });

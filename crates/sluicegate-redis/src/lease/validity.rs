@@ -127,6 +127,7 @@ impl Validity {
         let elapsed = elapsed.saturating_add(elapsed / DRIFT);
         match *self {
             Self::Bucket { unit, drain, tick, .. } => {
+                // Rounded so that tokens end too early rather than too late: the time up, and the tokens down.
                 let drained = elapsed.div_ceil(tick).saturating_mul(drain);
                 (part.words[1].saturating_sub(drained) / unit).min(part.taken)
             }
@@ -143,6 +144,7 @@ impl Validity {
                 let elapsed = elapsed.saturating_add(elapsed / DRIFT);
                 second.saturating_sub(elapsed.div_ceil(tick).saturating_mul(drain)) / unit
             }
+            // In a window, nothing gives a place free before the end.
             Self::Window { .. } => 0,
         }
     }
@@ -226,12 +228,15 @@ impl LeasedTokens {
     /// The server's clock, as far as it is known.
     pub(super) fn server_time(&self, validity: &Validity, now: u64) -> u64 {
         let passed = now.saturating_sub(self.asked);
+        // Not beyond the window: a receipt with a later time would belong to the next one.
         self.at + passed.min(validity.until_end(self).saturating_sub(1))
     }
 
     /// How many of the lease's tokens were spent or had expired after the charge of this receipt. `None` if the charge was
     /// made elsewhere.
     pub(super) fn position(&self, validity: &Validity, receipt: [u64; 2]) -> Option<u64> {
+        // Each admission has a receipt with the debt as if only the tokens up to its own had been taken. So its second
+        // word lies in the range of the lease, and says which token it was. Charges of other leases lie outside.
         let before = self.words[1].saturating_sub(validity.weight(self.taken));
         let is_own =
             receipt[0] == self.words[0] && receipt[1] > before && receipt[1] <= self.words[1];

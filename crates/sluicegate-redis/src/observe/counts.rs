@@ -4,21 +4,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use sluicegate_core::adapter::breaker::BreakerState;
 use sluicegate_core::clock::Clock;
 
 use crate::failure::{Failure, FailureKind};
 use crate::observe::report;
-
-/// Whether calls are sent to a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BreakerState {
-    /// Calls are sent.
-    #[default]
-    Closed,
-    /// The server keeps failing: no calls are sent, except one at a time to probe it.
-    Open,
-}
 
 /// What a [`Redis`](crate::Redis) has done since it was made, as [`counts`](crate::Redis::counts) shows
 /// it. Clones of a store are counted together.

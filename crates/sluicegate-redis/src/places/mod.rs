@@ -40,11 +40,11 @@ pub(crate) struct Places {
     /// The number of this process among all holders.
     holder: u64,
     lease: Duration,
-    held: Mutex<Held>,
+    held: Mutex<HeldPlaces>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldPlaces {
     /// Grows with each request for places.
     turn: u64,
     rows: HashMap<Vec<u8>, Row>,
@@ -66,7 +66,7 @@ struct Row {
 
 /// The rows to renew, and their counts in one turn.
 #[derive(Debug)]
-pub(crate) struct Due {
+pub(crate) struct DueRows {
     pub(crate) turn: u64,
     pub(crate) rows: Vec<(Vec<u8>, u64)>,
 }
@@ -124,15 +124,17 @@ impl Places {
         self.lock().doubtful
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldPlaces> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rows that have to be renewed. `None` if this process holds no places at all, so that the task may end.
-    pub(crate) fn due(&self, now: u64) -> Option<Due> {
+    pub(crate) fn due(&self, now: u64) -> Option<DueRows> {
         // A row that was charged a moment ago was renewed by that.
         let age = self.pause().as_micros() as u64;
         let mut held = self.lock();
+        // Under the same lock as `start_renewing`: a row that is raised after this starts a new task, and one that was
+        // raised before is seen here.
         if held.rows.is_empty() {
             held.is_renewed = false;
             return None;
@@ -140,10 +142,12 @@ impl Places {
         let is_due = |row: &Row| row.is_doubtful || row.touched > now || now - row.touched >= age;
         let rows = held.rows.iter().filter(|(_, row)| is_due(row));
         let rows: Vec<_> = rows.map(|(key, row)| (key.clone(), row.count)).collect();
+        // Trusted before the call, and doubted again if that fails: a message that gets lost in the meantime sets the
+        // doubt anew, and that must survive.
         for (key, _) in &rows {
             held.trust(key);
         }
-        Some(Due { turn: held.turn, rows })
+        Some(DueRows { turn: held.turn, rows })
     }
 
     /// These rows were renewed by a call that began at `asked`.
@@ -162,11 +166,12 @@ impl Places {
     }
 }
 
-impl Held {
+impl HeldPlaces {
     fn raise(&mut self, key: &[u8], count: u64, now: u64) {
         if !self.rows.contains_key(key) {
             self.rows.insert(key.to_vec(), Row::default());
         } else if self.rows[key].count == 0 {
+            // It was kept for its doubt alone. From here on it counts as a row in which something is held.
             self.doubtful -= 1;
         }
         let row = self.rows.get_mut(key).expect("it was inserted above");
@@ -193,6 +198,8 @@ impl Held {
             Some(row) => row.is_doubtful = true,
             None if self.doubtful < DOUBTFUL => {
                 self.doubtful += 1;
+                // The bound is for clients that invent keys while the server is away. Places beyond it end with their
+                // lease.
                 let row = Row { is_doubtful: true, ..Row::default() };
                 self.rows.insert(key.to_vec(), row);
             }
@@ -242,6 +249,8 @@ impl Claim {
         let rows = charge.debits().zip(keys).enumerate().filter(|(_, (debit, _))| holds(debit));
         let rows: Vec<_> =
             rows.map(|(index, (debit, key))| (index, key.clone(), debit.cost)).collect();
+        // Raised before the call is sent. The server lowers its count to ours, so ours may be too high but never too
+        // low.
         let turn = places.raise(&rows, now);
         Some(Self { places: Arc::clone(places), turn, rows })
     }

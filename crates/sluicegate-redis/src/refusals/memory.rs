@@ -107,6 +107,8 @@ impl ServerTime {
     /// a client that waits for it comes late rather than early.
     #[inline]
     fn refusal(&self, outcome: Outcome) -> Option<Outcome> {
+        // `retry_after` was worked out for the earliest time. If it is longer than the spread, the server also refuses
+        // at the latest time. If not, it might admit, and is asked.
         let spread = self.latest.saturating_sub(self.earliest);
         let retry_after = outcome.retry_after()?;
         (micros(retry_after) > spread).then_some(outcome)
@@ -188,6 +190,7 @@ impl Table {
     /// Stores a row, unless it has changed since `changes` was read. The row that ends first makes room.
     pub(super) fn put(&self, row: Row, changes: u64) {
         let mut set = self.set(row.fingerprint);
+        // One number for the four rows of a set. A change of a neighbour costs one question, and no answer is wrong.
         if set.changes != changes {
             return;
         }
@@ -210,6 +213,7 @@ impl Table {
 
     /// The set is chosen by the upper bits. The fingerprint itself is compared in full.
     fn set(&self, fingerprint: u64) -> MutexGuard<'_, Set> {
+        // A multiplication spreads over any number of sets, without a division and without a power of two.
         let at = (u128::from(fingerprint) * self.0.len() as u128) >> 64;
         self.0[at as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -121,6 +121,8 @@ impl Observation {
 
 impl Snapshot {
     fn new(memory: &Arc<Memory>, charge: &Charge) -> Self {
+        // The numbers of changes as of now, before the call is sent. `put` compares them: if anything was settled or
+        // reset since, the answer may be from before it, and is not remembered.
         let rows = charge.debits().map(|debit| {
             let fingerprint = memory.fingerprint(debit);
             (fingerprint, memory.table.changes(fingerprint))
@@ -146,6 +148,7 @@ impl Snapshot {
     fn remember(&self, reply: &Reply, retry_after: u64) {
         let Some(epoch) = self.epoch else { return };
         let received = self.memory.clock.now();
+        // The server decided at some moment of the call, so its clock is known up to the time that the call took.
         let took = received.saturating_sub(self.began);
         let until = received.saturating_add(retry_after.min(self.memory.longest));
         for ((fingerprint, changes), outcome) in self.rows.iter().zip(&reply.outcomes) {

@@ -85,6 +85,7 @@ impl<'a> Call<'a> {
     ) -> Self {
         let args = pack::settle(row, receipt, spent, by.into());
         let script = if pack::has_log(row) { &SETTLE_WITH_LOG } else { &SETTLE };
+        // Also where nobody leases: another process may, and the rule about giving back needs what it left there.
         let more_keys = row.lease_key().into_iter().collect();
         Self { script, rows: std::slice::from_ref(row), more_keys, args }
     }
@@ -122,6 +123,7 @@ pub(crate) fn by_hash<'a>(
 /// `EVAL`: the command with the script itself, which the server knows from then on.
 pub(crate) fn in_full(script: &Script, by_hash: &Cmd) -> Cmd {
     let mut full = redis::cmd("EVAL");
+    // Everything but the name of the command and the hash is the same.
     full.arg(script.source());
     for argument in by_hash.args_iter().skip(2) {
         if let Arg::Simple(bytes) = argument {
@@ -137,6 +139,7 @@ pub(super) fn eval<'a>(
     keys: impl Iterator<Item = &'a [u8]> + Clone,
     args: &[u8],
 ) -> Cmd {
+    // The size of the command is known, so it is written without growing.
     let (count, bytes) =
         keys.clone().fold((0, 0), |(count, bytes), key| (count + 1, bytes + key.len()));
     let bytes = name.len() + script.len() + bytes + args.len();

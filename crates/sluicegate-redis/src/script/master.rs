@@ -22,7 +22,7 @@ pub(crate) struct Candidate {
 
 /// What a candidate has to say.
 #[derive(Debug, Clone)]
-pub(crate) enum Say<'a> {
+pub(crate) enum ElectionRequest<'a> {
     /// It wants to be the master, or to stay it.
     Campaign,
     /// These clients have come (`true`) and gone.
@@ -51,14 +51,14 @@ impl Call<'_> {
         candidate: &Candidate,
         now: Option<u64>,
         heard: Term,
-        say: &Say<'_>,
+        say: &ElectionRequest<'_>,
     ) -> Self {
         let mut packed = Packed::new(7);
         let what = match say {
-            Say::Campaign => 0,
-            Say::Record(_) => 1,
-            Say::Resign => 2,
-            Say::List(_) => 3,
+            ElectionRequest::Campaign => 0,
+            ElectionRequest::Record(_) => 1,
+            ElectionRequest::Resign => 2,
+            ElectionRequest::List(_) => 3,
         };
         packed.now(now).code(what).numbers([
             candidate.number,
@@ -68,14 +68,14 @@ impl Call<'_> {
             heard.ends,
         ]);
         match say {
-            Say::Campaign => packed.bytes(candidate.address.as_bytes()),
-            Say::Record(changes) => {
+            ElectionRequest::Campaign => packed.bytes(candidate.address.as_bytes()),
+            ElectionRequest::Record(changes) => {
                 for (joins, client) in *changes {
                     packed.code(u8::from(*joins)).number(client.len() as u64).bytes(client);
                 }
             }
-            Say::List(cursor) => packed.bytes(cursor),
-            Say::Resign => {}
+            ElectionRequest::List(cursor) => packed.bytes(cursor),
+            ElectionRequest::Resign => {}
         }
         Self { script: &MASTER, rows: &[], more_keys: candidate.keys.to_vec(), args: packed.0 }
     }

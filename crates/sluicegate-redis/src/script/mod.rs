@@ -33,10 +33,10 @@
 //! anything, and follows the version of the client.
 
 mod call;
+pub(crate) mod fleet;
 pub(crate) mod lease;
 #[cfg(any(feature = "mastership", test))]
 pub(crate) mod master;
-pub(crate) mod members;
 mod pack;
 mod reply;
 mod source;

@@ -105,6 +105,7 @@ pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Caller) -
     let is_sliding =
         matches!(LimitParameters::of(&row.debit.limit).algorithm, Algorithm::SlidingWindow { .. });
     // The two counts of a sliding window are one word here, and two there.
+    // In Lua, a word of 64 bits would lose its lower ones, so both counts are sent by themselves.
     let second = if is_sliding { words[1] & u64::from(u32::MAX) } else { words[1] };
     let third = if is_sliding { words[1] >> 32 } else { 0 };
     packed
@@ -156,6 +157,7 @@ impl Packed {
 
     /// Numbers that a double cannot hold exactly are written as the largest that it can. No limit admits that much.
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
+        // Lua has doubles only. Below 2^53 they are exact integers, and all state of limits stays below that.
         self.double(number.min(EXACT - 1) as f64)
     }
 
@@ -197,6 +199,7 @@ impl Packed {
         let numbers = LimitParameters::of(limit);
         let (code, parameters) = algorithm_of(&numbers.algorithm, by);
         let queues = matches!(numbers.algorithm, Algorithm::TokenBucket { queues: true, .. });
+        // A sum of powers of two: Lua 5.1 has no operators for bits, and takes it apart by remainders.
         let option = u8::from(queues)
             + 2 * u8::from(numbers.count_refused)
             + 4 * u8::from(numbers.carried)

@@ -40,6 +40,7 @@ impl Reply {
     ) -> Result<Self, Malformed> {
         let mut bytes = Bytes(reply);
         let is_admitted = bytes.flag()?;
+        // Looked at before the time is read, since both special numbers read as no time.
         let is_never = !is_admitted && bytes.is_never();
         let micros = bytes.time()?;
         let now = bytes.integer()?;
@@ -215,6 +216,7 @@ impl Bytes<'_> {
 
 /// The integer in a double, if it is small enough for exact arithmetic.
 fn exact(number: f64) -> Option<u64> {
+    // Also turns away NaN, which compares false.
     let is_exact = number >= 0.0 && number < remote::EXACT as f64 && number.fract() == 0.0;
     is_exact.then_some(number as u64)
 }

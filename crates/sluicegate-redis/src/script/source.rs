@@ -62,5 +62,5 @@ pub(super) static RENEW: LazyLock<Script> =
 #[cfg(any(feature = "mastership", test))]
 pub(super) static MASTER: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("master.lua")));
-pub(super) static MEMBERS: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("members.lua")));
+pub(super) static FLEET: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("fleet.lua")));

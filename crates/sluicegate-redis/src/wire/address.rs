@@ -25,7 +25,7 @@ pub(crate) enum Servers {
 }
 
 #[derive(Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct Endpoint {
     pub(crate) servers: Servers,
     /// Whether RESP3 is tried; it is unless a URL asks for RESP2.
     pub(crate) resp3: bool,
@@ -37,7 +37,7 @@ pub(crate) fn resolve(
     topology: &Topology,
     url: Option<&str>,
     certificates: &Certificates,
-) -> Result<Resolved, ConfigError> {
+) -> Result<Endpoint, ConfigError> {
     let read = |url: &str| read(url, certificates);
     let (servers, urls) = match topology {
         Topology::Server => {
@@ -76,7 +76,7 @@ pub(crate) fn resolve(
     };
     let older = |url: &&str| url.contains("protocol=2") || url.contains("protocol=resp2");
     let resp3 = !urls.iter().any(older);
-    Ok(Resolved {
+    Ok(Endpoint {
         servers,
         resp3,
         #[cfg(feature = "tls")]

@@ -60,6 +60,7 @@ impl Cluster {
 
     /// The node that serves `slot`. Fails at once while the cluster cannot be reached.
     pub(crate) async fn node(self: Arc<Self>, slot: u16) -> Result<Arc<Node>, Failure> {
+        // Subscribed before the look begins, so that no change between the two is missed.
         let mut view = self.view.subscribe();
         self.look();
         loop {
@@ -67,6 +68,8 @@ impl Cluster {
                 View::Known(map) => {
                     return map.node(slot).cloned().ok_or_else(|| unserved(slot));
                 }
+                // A caller does not wait for the next attempt: while the cluster is away, each decision would otherwise
+                // take the whole deadline.
                 View::Unknown { failed: Some(failure) } => return Err(failure.clone()),
                 View::Unknown { failed: None } => {}
             }
@@ -88,6 +91,8 @@ impl Cluster {
     pub(crate) fn moved(self: &Arc<Self>, slot: u16, node: &Arc<Node>) {
         self.view.send_if_modified(|view| match view {
             View::Known(map) if !map.node(slot).is_some_and(|known| Arc::ptr_eq(known, node)) => {
+                // The old node may have refused by rows that the new one has changed since. Remembered refusals end
+                // here.
                 if let Some(before) = map.node(slot) {
                     before.forget();
                 }
@@ -109,6 +114,7 @@ impl Cluster {
         if known && now.abs_diff(self.looked.load(Ordering::Relaxed)) < PAUSE {
             return;
         }
+        // One task looks at a time, for all callers. It ends with a map, or with the store.
         if !self.looking.swap(true, Ordering::AcqRel) {
             self.looked.store(now, Ordering::Relaxed);
             self.context.runtime.spawn(look_until_known(Arc::downgrade(self)));
@@ -144,6 +150,8 @@ impl Cluster {
         // A stable sort keeps the random order among equals, so that no node is asked first by all processes.
         nodes.sort_by_key(|node| (node.is_shut(), node.current().is_none()));
         let mut why = Failure::new(FailureKind::Unreachable);
+        // A few at a time: a node that does not answer must not keep the others from being asked, and a large cluster
+        // must not be asked by every process at all of its nodes.
         for some in nodes.chunks(ASKED) {
             let mut asked = JoinSet::new();
             for node in some {
@@ -153,6 +161,8 @@ impl Cluster {
                 match answer {
                     Ok(Ok((node, ranges))) => {
                         self.learn(&node, &ranges);
+                        // The first answer counts. The other questions are dropped with the set. A map that is a little
+                        // out of date corrects itself: the next command that goes wrong is answered with `MOVED`.
                         return Ok(());
                     }
                     Ok(Err(failure)) => why = failure,
@@ -176,11 +186,13 @@ impl Cluster {
         if let View::Known(before) = &*self.view.borrow() {
             map.replaced(before).for_each(|node| node.forget());
         }
+        // Last, when every node of the map exists and nothing is remembered of those that lost slots.
         self.view.send_replace(View::Known(Arc::new(map)));
     }
 
     fn failed(&self, failure: Failure) {
         self.view.send_if_modified(|view| {
+            // A map that is known stays: most of its slots still work, and those that do not are redirected.
             let unknown = matches!(view, View::Unknown { .. });
             if unknown {
                 *view = View::Unknown { failed: Some(failure) };
@@ -193,6 +205,7 @@ impl Cluster {
 async fn look_until_known(cluster: Weak<Cluster>) {
     let mut attempts = 0;
     loop {
+        // The cluster is held while it is asked, and not during the pause. So a store that is dropped ends this task.
         let pause = {
             let Some(cluster) = cluster.upgrade() else { return };
             match cluster.ask_around().await {
@@ -207,6 +220,7 @@ async fn look_until_known(cluster: Weak<Cluster>) {
 }
 
 async fn ask(context: NodeContext, node: Arc<Node>) -> Result<(Arc<Node>, Vec<Range>), Failure> {
+    // Kept outside of the question: if it is not answered in time, the connection that it went to is replaced.
     let mut on = None;
     let asked = async {
         let connection = Arc::clone(&node).connection().await?;
@@ -275,6 +289,7 @@ impl Map {
     pub(super) fn new(ranges: &[Range], mut node_at: impl FnMut(&Range) -> Arc<Node>) -> Self {
         let mut map = Self { slots: vec![0; SLOTS].into(), nodes: Vec::new() };
         for range in ranges {
+            // Slots that no range names stay at zero. A request for one fails, and no other node is guessed.
             let index = map.index_of(&node_at(range));
             let (first, last) = (usize::from(range.first), usize::from(range.last));
             map.slots[first..=last].fill(index);

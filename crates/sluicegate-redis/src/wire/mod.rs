@@ -11,7 +11,6 @@
 //! type of the `redis` crate is in a public signature, so its next major version does not force one here.
 
 pub(crate) mod address;
-pub(crate) mod breaker;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod epochs;

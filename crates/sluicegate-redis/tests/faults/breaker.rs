@@ -60,32 +60,6 @@ async fn a_server_that_keeps_failing_is_not_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_probe_closes_it() {
-    let ((fake, is_full), clock) = (full(), ManualClock::new());
-    let store = opened(&fake, &clock).await;
-    is_full.store(false, Ordering::SeqCst);
-    clock.advance(FIRST);
-    let probe = later(&store);
-    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen, "one at a time");
-    assert!(probe.await.expect("a decision").is_admitted());
-    assert_eq!(store.counts().breaker, BreakerState::Closed);
-    take(&store).await.expect("a decision");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_probe_that_fails_keeps_it_open_for_longer() {
-    let ((fake, _), clock) = (full(), ManualClock::new());
-    let store = opened(&fake, &clock).await;
-    clock.advance(FIRST);
-    assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
-    clock.advance(FIRST - Duration::from_micros(1));
-    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
-    clock.advance(FIRST);
-    assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
-    assert_eq!(store.counts().breaker_openings, 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_probe_that_is_dropped_leaves_it_to_the_next() {
     let ((fake, is_full), clock) = (full(), ManualClock::new());
     let store = opened(&fake, &clock).await;

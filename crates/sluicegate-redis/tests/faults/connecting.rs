@@ -76,17 +76,6 @@ async fn an_attempt_that_hangs_is_replaced_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_closed_while_idle_is_replaced_before_the_next_call() {
-    let (fake, clock) = (Fake::well(), ManualClock::new());
-    let store = store(&fake, &clock);
-    take(&store).await.expect("a decision");
-    fake.hang_up();
-    until(&store, |counts| counts.connections == 2).await;
-    take(&store).await.expect("a decision");
-    assert_eq!(store.counts().failures, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_knows_no_resp3_is_spoken_to_in_the_older_protocol() {
     let fake = Fake::new(|name, _| {
         (name == "HELLO").then(|| Act::Say(b"-ERR unknown command 'HELLO'\r\n".to_vec()))

@@ -36,14 +36,6 @@ fn watched(sentinels: &[&Fake]) -> Redis {
     quick(builder).build().expect("good URLs")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_master_is_called() {
-    let master = master();
-    let store = watched(&[&sentinel(&[&master])]);
-    take(&store).await.expect("a decision");
-    assert_eq!(master.seen("EVALSHA"), 1);
-}
-
 /// The clock stands still, so a request that waited for the first sentinel would wait for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sentinel_that_hangs_delays_no_request() {

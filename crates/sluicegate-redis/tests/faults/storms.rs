@@ -188,8 +188,13 @@ async fn a_call_that_is_never_answered_ends_with_its_connection() {
     let store = store.expect("a good URL");
     // So that no deadline passes before there is a connection.
     until(&store, |counts| counts.connections == 1).await;
-    let asks: Vec<_> = (0..20).map(|_| tokio::spawn(crate::later(&store))).collect();
-    fake.wait_for("EVALSHA", 1);
+    // One after the other, so that each is sent before the clock moves.
+    let ask = |number| {
+        let asks = tokio::spawn(crate::later(&store));
+        fake.wait_for("EVALSHA", number);
+        asks
+    };
+    let asks: Vec<_> = (1..=20).map(ask).collect();
     while !asks.iter().all(|asks| asks.is_finished()) {
         clock.advance(DEADLINE);
         tokio::task::yield_now().await;

@@ -33,18 +33,18 @@ impl Metrics {
     }
 
     /// The metrics as text.
-    pub fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         self.0.render()
     }
 
     /// Moves what was measured into histograms, so that it does not pile up while nobody asks.
-    pub fn tidy(&self) {
+    pub(crate) fn tidy(&self) {
         self.0.run_upkeep();
     }
 }
 
 /// `GET /metrics`. Without metrics, there is no route.
-pub fn routes(metrics: Option<&Metrics>) -> Router {
+pub(crate) fn routes(metrics: Option<&Metrics>) -> Router {
     let Some(metrics) = metrics.cloned() else { return Router::new() };
     let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     Router::new().route("/metrics", get(async move || (text, metrics.render())))

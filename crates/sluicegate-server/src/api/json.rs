@@ -139,13 +139,13 @@ struct Override {
     #[serde(default, alias = "requests_per_unit", deserialize_with = "or_default")]
     requests_per_unit: Number,
     #[serde(default)]
-    unit: Option<Named>,
+    unit: Option<UnitName>,
 }
 
 /// A value of an enumeration: its name or its number.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "expected the name of a unit, or its number")]
-enum Named {
+enum UnitName {
     Name(String),
     Number(i32),
 }
@@ -197,8 +197,8 @@ impl Descriptor {
 impl Override {
     fn limit(&self) -> Result<(u32, Unit), String> {
         let unit = match &self.unit {
-            Some(Named::Name(name)) => Unit::named(name).ok_or_else(|| format!("{name:?}")),
-            Some(Named::Number(number)) => numbered(*number).ok_or_else(|| number.to_string()),
+            Some(UnitName::Name(name)) => Unit::named(name).ok_or_else(|| format!("{name:?}")),
+            Some(UnitName::Number(number)) => numbered(*number).ok_or_else(|| number.to_string()),
             None => Err("0".to_owned()),
         };
         let unit = unit.map_err(|unit| {
@@ -294,7 +294,7 @@ const fn is_zero(number: &u32) -> bool {
 
 /// A whole number. It may be written as text, and with an exponent or a fraction of zeros.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "JsonNumber")]
 pub(super) struct Number(u64);
 
 impl Number {
@@ -305,7 +305,7 @@ impl Number {
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a whole number below 2^64")]
-enum Written {
+enum JsonNumber {
     Whole(u64),
     /// Only so that an error shows the number as it was sent.
     Negative(i64),
@@ -313,22 +313,22 @@ enum Written {
     Text(String),
 }
 
-impl TryFrom<Written> for Number {
+impl TryFrom<JsonNumber> for Number {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: JsonNumber) -> Result<Self, Self::Error> {
         match written {
-            Written::Whole(number) => Some(number),
-            Written::Negative(_) => None,
-            Written::Fraction(number) => whole(number),
-            Written::Text(ref text) => in_json(text).or_else(|| whole(in_json(text)?)),
+            JsonNumber::Whole(number) => Some(number),
+            JsonNumber::Negative(_) => None,
+            JsonNumber::Fraction(number) => whole(number),
+            JsonNumber::Text(ref text) => in_json(text).or_else(|| whole(in_json(text)?)),
         }
         .map(Self)
         .ok_or_else(|| format!("expected a whole number below 2^64, not {written}"))
     }
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for JsonNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(number) => write!(f, "{number}"),

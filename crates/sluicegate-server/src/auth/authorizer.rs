@@ -63,7 +63,7 @@ impl Authorizer {
     /// the proxy sees it.
     ///
     /// The answer is 200, or what the client gets instead.
-    pub async fn decide(&self, request: Request<()>) -> Response<Body> {
+    pub(super) async fn decide(&self, request: Request<()>) -> Response<Body> {
         let mut limited = self.limited.clone();
         let begun = self.latency.begin();
         let answered = limited.call(request).await;

@@ -20,7 +20,7 @@ static ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
 ///
 /// Each form reads fields that the proxy always sets, and no others: a client can send the others too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// `X-Forwarded-Method`, `X-Forwarded-Host` and `X-Forwarded-Uri`, as Traefik, Caddy and APISIX send them.
     Forwarded,
     /// `X-Original-Method`, `X-Original-Host` and `X-Original-URI`, as nginx is configured to.
@@ -31,7 +31,7 @@ pub enum Form {
 
 /// A question that is not about a request. The message says what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest {
+pub(super) struct BadRequest {
     message: String,
     of_client: bool,
 }
@@ -46,7 +46,7 @@ impl BadRequest {
     }
 
     /// Whether the proxy has told everything, and the client's request is not valid.
-    pub fn is_of_client(&self) -> bool {
+    pub(super) fn is_of_client(&self) -> bool {
         self.of_client
     }
 }
@@ -68,11 +68,6 @@ impl Form {
     /// # Errors
     ///
     /// If a field is missing, is there twice or makes no sense.
-    pub fn read(self, question: &Parts) -> Result<Request<()>, BadRequest> {
-        self.take(question.clone())
-    }
-
-    /// The same without a copy of the fields.
     pub(super) fn take(self, question: Parts) -> Result<Request<()>, BadRequest> {
         let mut headers = question.headers;
         let (method, uri) = match self {
@@ -136,12 +131,20 @@ pub(super) fn parse_method(text: &[u8]) -> Result<Method, BadRequest> {
 /// Reads a request target, such as `/users?page=2`. Proxies pass on characters that a client should have encoded, such
 /// as `"` and `<`, so they are no error here either.
 pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
-    let parsed = Uri::try_from(text).ok().or_else(|| Uri::try_from(encoded(text)).ok());
+    let parsed = Uri::try_from(text).ok();
+    // One that is too long for a target is not worth the work.
+    let parsed = parsed.or_else(|| {
+        let encoded = (text.len() <= LONGEST_TARGET).then(|| encoded(text))?;
+        Uri::try_from(encoded).ok()
+    });
     // `example.com:443` is the target of a CONNECT, which has no path.
     parsed
         .filter(|uri| uri.path_and_query().is_some())
         .ok_or_else(|| BadRequest::of_client(format!("`{}` is not a path", start(text))))
 }
+
+/// The longest target that `Uri` takes, in bytes.
+const LONGEST_TARGET: usize = 65_534;
 
 /// As much of a text as fits into a message.
 fn start(text: &[u8]) -> impl fmt::Display + '_ {
@@ -150,11 +153,12 @@ fn start(text: &[u8]) -> impl fmt::Display + '_ {
 
 /// The target with percent-encoding for the visible characters that have no place in one.
 fn encoded(target: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
     let mut text = String::with_capacity(target.len());
     for byte in target {
         match byte {
             b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => {
-                text.push_str(&format!("%{byte:02X}"));
+                text.extend(['%', digit(byte / 16), digit(byte % 16)]);
             }
             _ => text.push(char::from(*byte)),
         }

@@ -21,7 +21,6 @@ mod wire;
 use tonic::service::RoutesBuilder;
 
 pub use self::authorizer::{Authorizer, DEGRADED};
-pub use self::form::{BadRequest, Form};
 use self::grpc::Authz;
 pub(crate) use self::routes::Forward;
 pub use self::routes::{STATUS, routes};

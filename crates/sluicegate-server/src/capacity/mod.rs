@@ -2,8 +2,7 @@
 //!
 //! A file says what there is to share: [`Capacities::read`] shows one. One [`Pool`] divides it
 //! among all clients, whatever they speak. [`Shared`] has it, by [`Service::capacity`](crate::Service::capacity):
-//! [`Shared::leases`] is the gRPC service for clients of leases, and [`Shared::with`] gives other rooms the same pool,
-//! with its time. Each of their clients needs a name in the pool that no other has.
+//! Each client needs a name in the pool that no other has.
 
 mod callers;
 mod file;
@@ -18,7 +17,8 @@ use sluicegate_lease::{AlwaysMaster, CapacityService, Pool, Server};
 use self::callers::check;
 use crate::policies::LiveCapacities;
 
-pub use self::plan::{BucketId, Capacities, Capacity, Client, Draw, Source, Value};
+pub(crate) use self::plan::Source;
+pub use self::plan::{BucketId, Capacities};
 
 /// The largest message of a client of leases, in bytes. A request for 1,000 resources with long names fits.
 const LARGEST: usize = 512 * 1024;
@@ -39,7 +39,7 @@ impl Shared {
     }
 
     /// The capacities in force. Another value after each reload.
-    pub fn capacities(&self) -> Arc<Capacities> {
+    pub(crate) fn capacities(&self) -> Arc<Capacities> {
         self.0.capacities.in_force()
     }
 
@@ -48,7 +48,7 @@ impl Shared {
     /// # Panics
     ///
     /// If the first call is outside of a Tokio runtime.
-    pub fn leases(&self) -> &CapacityService {
+    pub(crate) fn leases(&self) -> &CapacityService {
         self.0.leases.get_or_init(|| self.start())
     }
 
@@ -57,7 +57,7 @@ impl Shared {
     /// # Panics
     ///
     /// Like [`leases`](Self::leases).
-    pub fn with<T>(&self, use_it: impl FnOnce(&mut Pool, u64) -> T) -> T {
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut Pool, u64) -> T) -> T {
         self.leases().with_time(|server, now| use_it(server.pool(), now))
     }
 

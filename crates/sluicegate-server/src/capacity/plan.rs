@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
+use std::iter;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -21,48 +22,48 @@ pub struct Capacities {
 
 /// A capacity that clients share.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Capacity {
+pub(crate) struct Capacity {
     /// The resource that clients of leases ask for.
-    pub name: Box<str>,
+    pub(crate) name: Box<str>,
     /// Requests a second.
-    pub per_second: Amount,
+    pub(crate) per_second: Amount,
     /// The most requests beyond that at once, of all clients together.
-    pub burst: u64,
+    pub(crate) burst: u64,
     /// How long a part lasts that is not renewed.
-    pub lease: Duration,
+    pub(crate) lease: Duration,
     /// The buckets of Envoy that draw on it.
-    pub draws: Vec<Draw>,
+    pub(crate) draws: Vec<Draw>,
     /// The clients of leases that may draw on it, and how. If there are none, every client may.
-    pub clients: Vec<Client>,
+    pub(crate) clients: Vec<Client>,
 }
 
 /// Clients of leases that may draw on a capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
+pub(crate) struct Client {
     /// Their name, or how their names begin, followed by `*`.
-    pub name: Box<str>,
+    pub(crate) name: Box<str>,
     /// The largest weight that each may ask for.
-    pub weight: u32,
+    pub(crate) weight: u32,
     /// The first band that they may ask in.
-    pub band: u8,
+    pub(crate) band: u8,
 }
 
 /// Buckets of Envoy that draw on a capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draw {
+pub(crate) struct Draw {
     /// The domain of Envoy's filter.
-    pub domain: Box<str>,
+    pub(crate) domain: Box<str>,
     /// The id of the bucket. Each value of a key with `*` has the whole capacity to itself.
-    pub bucket: BTreeMap<Box<str>, Value>,
+    pub(crate) bucket: BTreeMap<Box<str>, Value>,
     /// The part of each Envoy, in relation to the weights of other clients.
-    pub weight: u32,
+    pub(crate) weight: u32,
     /// The band of priority. Band 0 is served first.
-    pub band: u8,
+    pub(crate) band: u8,
 }
 
 /// What the id of a bucket has for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     /// This value.
     Exactly(Box<str>),
     /// Any value.
@@ -74,11 +75,11 @@ pub type BucketId = BTreeMap<Box<str>, Box<str>>;
 
 /// What a bucket draws on.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     /// The capacity.
-    pub capacity: &'a Capacity,
+    pub(crate) capacity: &'a Capacity,
     /// How it draws on it.
-    pub draw: &'a Draw,
+    pub(crate) draw: &'a Draw,
 }
 
 impl Capacities {
@@ -87,7 +88,7 @@ impl Capacities {
     /// # Errors
     ///
     /// If one of them cannot be divided: its name is empty or given twice, or its lease is too short or too long.
-    pub fn new(list: Vec<Capacity>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(list: Vec<Capacity>) -> Result<Self, ConfigError> {
         let templates = list.iter().map(Capacity::template);
         // Clients get nothing of a resource that is not in the file.
         let nothing = Template::new("*", Amount::ZERO);
@@ -106,8 +107,13 @@ impl Capacities {
         Ok(Self { list, templates, exact, any })
     }
 
+    /// The capacities in words: one line for each, and below it one for each of its buckets and clients.
+    pub fn describe(&self) -> Vec<String> {
+        self.iter().flat_map(Capacity::describe).collect()
+    }
+
     /// The capacities, in the order of the file.
-    pub fn iter(&self) -> impl Iterator<Item = &Capacity> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Capacity> {
         self.list.iter()
     }
 
@@ -117,13 +123,13 @@ impl Capacities {
     }
 
     /// The capacity that a resource of the pool is, or is a part of.
-    pub fn of(&self, resource: &str) -> Option<&Capacity> {
+    pub(crate) fn of(&self, resource: &str) -> Option<&Capacity> {
         let name = resource.split('/').next().unwrap_or_default();
         self.list.iter().find(|capacity| *capacity.name == *name)
     }
 
     /// What a bucket draws on. Without a `*` goes before with one; then the first in the file wins.
-    pub fn source(&self, domain: &str, bucket: &BucketId) -> Option<Source<'_>> {
+    pub(crate) fn source(&self, domain: &str, bucket: &BucketId) -> Option<Source<'_>> {
         let exact = self.exact.get(&(domain.into(), bucket.clone()));
         let found = exact.or_else(|| {
             let mut any = self.any.get(domain)?.iter();
@@ -138,7 +144,7 @@ impl Capacities {
 
 impl Client {
     /// Whether this is for a client of that name.
-    pub fn is_for(&self, name: &str) -> bool {
+    pub(crate) fn is_for(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None => name == &*self.name,
@@ -147,6 +153,22 @@ impl Client {
 }
 
 impl Capacity {
+    /// Itself in words, and indented lines for the buckets and clients that draw on it.
+    fn describe(&self) -> Vec<String> {
+        let draws = self.draws.iter().map(|draw| format!("  {draw}"));
+        let clients = self.clients.iter().map(|client| format!("  {client}"));
+        iter::once(self.to_string()).chain(draws).chain(clients).collect()
+    }
+
+    /// The same in one line, without its name.
+    pub(crate) fn terms(&self) -> String {
+        let lines =
+            self.describe().iter().map(|line| line.trim_start().to_owned()).collect::<Vec<_>>();
+        let prefix = format!("{}: ", self.name);
+        let words = lines.join("; ");
+        words.strip_prefix(&prefix).map_or(words.clone(), str::to_owned)
+    }
+
     fn template(&self) -> Template {
         let template = match self.draws.iter().any(|draw| draw.exact().is_none()) {
             true => Template::new(format!("{}/*", self.name), self.per_second),
@@ -215,7 +237,7 @@ impl Source<'_> {
     ///
     /// Where that is longer than a name may be, a digest follows the name of the capacity. Otherwise nothing could be
     /// assigned to the bucket.
-    pub fn resource(&self, bucket: &BucketId) -> Box<str> {
+    pub(crate) fn resource(&self, bucket: &BucketId) -> Box<str> {
         let mut name = String::from(&*self.capacity.name);
         for (key, value) in bucket {
             if self.draw.bucket.get(key) == Some(&Value::Any) {

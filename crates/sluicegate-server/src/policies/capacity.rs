@@ -1,16 +1,16 @@
 //! The file of shared capacity, read again while the service runs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, iter};
 
 use arc_swap::ArcSwap;
 use sluicegate_config::document::Document;
 use sluicegate_config::{Environment, Event, Format, Live, PolicyFile, SourceLocation};
 
 use super::PoliciesError;
-use crate::capacity::{Capacities, Client, Draw};
+use crate::capacity::Capacities;
 
 /// The capacities in force.
 #[derive(Clone)]
@@ -62,15 +62,7 @@ impl LiveCapacities {
 
 /// Each capacity by its name, with its draws and its clients.
 fn in_words(capacities: &Capacities) -> BTreeMap<String, String> {
-    let each = capacities.iter().map(|capacity| {
-        let (text, draws) = (capacity.to_string(), capacity.draws.iter().map(Draw::to_string));
-        let clients = capacity.clients.iter().map(Client::to_string);
-        let prefix = format!("{}: ", capacity.name);
-        let words = text.strip_prefix(&prefix).unwrap_or(&text).to_owned();
-        let words = iter::once(words).chain(draws).chain(clients).collect::<Vec<_>>().join("; ");
-        (capacity.name.to_string(), words)
-    });
-    each.collect()
+    capacities.iter().map(|capacity| (capacity.name.to_string(), capacity.terms())).collect()
 }
 
 impl fmt::Debug for LiveCapacities {

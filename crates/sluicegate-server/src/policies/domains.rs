@@ -2,8 +2,6 @@
 //!
 //! All files are one set: it comes into force as a whole, or not at all.
 
-mod set;
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -15,8 +13,8 @@ use sluicegate_config::texts::{Follower, Found, Texts};
 use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
 
-use self::set::Set;
 use super::PoliciesError;
+use super::domain_set::Set;
 
 /// The endings of the files in a directory.
 const ENDINGS: &[&str] = &["yaml", "yml"];

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod describe;
+mod domain_set;
 mod domains;
 
 use std::collections::BTreeSet;

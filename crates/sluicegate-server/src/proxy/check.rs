@@ -42,6 +42,9 @@ impl Terms<'_> {
 /// one `Cookie`, and no field that `Connection` names, that could be taken for another one, or in which a stranger says who
 /// the client is. So limits read what the application gets.
 pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(), Bad> {
+    // The order matters. Odd names go first, because they could stand for any of the fields below. What a stranger says
+    // about itself goes before fields are counted, so that nobody is refused for fields that the application would not
+    // get.
     hop::strip_odd(request.headers_mut(), terms.underscores, |name| terms.is_vouched(name));
     if !terms.is_trusted {
         forwarded::strip(request.headers_mut(), terms.client_header);
@@ -65,6 +68,8 @@ pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(),
     if request.uri().authority().is_some() || request.uri().scheme().is_some() {
         *request.uri_mut() = without_authority(request.uri());
     }
+    // After the checks of `Host` and of the framing: a request that names one of these in `Connection` is still checked
+    // by it.
     hop::strip_named(request.headers_mut(), |name| terms.is_vouched(name));
     join_cookies(request.headers_mut());
     if passed(request.headers()) >= MOST_HOPS {

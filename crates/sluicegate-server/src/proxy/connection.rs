@@ -96,6 +96,8 @@ impl Port {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let Shared { builder, listen, .. } = &*self.0;
+        // Shared by the stream, which times heads and writes, the service, which counts requests, and this function,
+        // which ends the connection when it is idle.
         let activity = Activity::new();
         let client = Client { address: peer.ip(), is_secure };
         let interim = Interim::default();
@@ -133,8 +135,10 @@ impl Port {
         };
         let ended = tokio::select! {
             ended = serving => ended,
+            // Beside the connection and not in a task: it ends with it, and needs no handle.
             never = stalls.drop_stalled(listen.write_timeout) => match never {},
         };
+        // A tunnel may run for hours, and needs none of the connection's buffers.
         drop(connection);
         if let Err(error) = ended {
             if is_malformed(&*error) {
@@ -226,12 +230,15 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        // Before anything may refuse the request: whether its connection can go on depends on its body, read or not.
         let (mut request, rest) = Upload::watch(request);
         let in_flight = self.from.activity.requests().begin();
         let mut record = self.shared.recorder.begin(&request, self.peer);
         let content_type = request.headers().get(CONTENT_TYPE);
         let grpc = content_type.and_then(|sent| grpc::response_type(sent.as_bytes()));
         let is_http_2 = request.version() == Version::HTTP_2;
+        // By the policies of this moment. The limits load them again, and may find newer ones: each part is consistent
+        // in itself.
         let checked = check(&mut request, self.terms(&self.shared.live.policies()));
         let stack = checked.map(|()| self.shared.stack.clone());
         // In HTTP/1, the connection itself is watched.

@@ -29,11 +29,11 @@ use crate::run::causes;
 /// `upstream.tls`.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: Arc<ArcSwap<Secured>>,
+    inner: Arc<ArcSwap<TlsConnector>>,
     upstream: Upstream,
 }
 
-type Secured = HttpsConnector<HttpConnector>;
+type TlsConnector = HttpsConnector<HttpConnector>;
 type Connection = MaybeHttpsStream<TokioIo<TcpStream>>;
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -71,7 +71,7 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let mut inner = Secured::clone(&self.inner.load());
+        let mut inner = TlsConnector::clone(&self.inner.load());
         // For the connection and the handshake of TLS together.
         let time = self.upstream.connect_timeout;
         Box::pin(async move {
@@ -84,7 +84,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-fn connector(upstream: &Upstream) -> Result<Secured, ServerError> {
+fn connector(upstream: &Upstream) -> Result<TlsConnector, ServerError> {
     let mut tcp = HttpConnector::new();
     tcp.set_connect_timeout(Some(upstream.connect_timeout));
     tcp.set_nodelay(true);

@@ -112,6 +112,8 @@ impl Service<Request<RequestBody>> for Forward {
 
 impl Inner {
     async fn forward(&self, mut request: Request<RequestBody>) -> Result<Answer, Bad> {
+        // At once or not at all: a queue here would be a second one behind that of the throttle, without its order and
+        // its bounds.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             counter!("sluicegate_proxy_full_total").increment(1);
             return Ok(full().map(ResponseBody::own));
@@ -120,6 +122,8 @@ impl Inner {
             true => None,
             false => wanted_upgrade(&request, &self.listen.upgrades)?,
         };
+        // Taken from the request of the client before the request for the application is made of it: each side has its
+        // own half of an upgrade, and hyper gives it out once.
         let client = wanted.is_some().then(|| hyper::upgrade::on(&mut request));
         let from = request.extensions_mut().remove::<From>();
         let from = from.ok_or((
@@ -197,6 +201,8 @@ impl Inner {
         // A scheme, an authority and a path are always a target.
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
         parts.version = Version::HTTP_11;
+        // What the server and the limits have left there is not for hyper's client, which looks for settings of its
+        // own.
         parts.extensions.clear();
         let mut request = Request::from_parts(parts, body);
         // A client of HTTP/1.0 knows no interim responses.

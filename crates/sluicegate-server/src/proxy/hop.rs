@@ -49,6 +49,8 @@ pub(crate) fn strip_named(headers: &mut HeaderMap, is_vouched: impl Fn(&str) -> 
     let named = lines.iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     for name in named.map(<[u8]>::trim_ascii) {
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
+        // `Connection: host` or `Connection: x-forwarded-for` would let a client take away what a limit reads, and what
+        // a trusted proxy in front has written about it.
         if !is_kept(&name) && !is_vouched(name.as_str()) && !PER_CONNECTION.contains(&name) {
             headers.remove(name);
         }
@@ -91,6 +93,7 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap, is_vouched: impl Fn(&str)
 /// Whether a name stands for a field that the proxy itself reads or writes, in any spelling that applications cannot tell
 /// from it.
 fn is_forbidden(name: &HeaderName, is_vouched: impl Fn(&str) -> bool) -> bool {
+    // Compared as CGI would see it: every odd letter becomes `-` there, or `_`, which is the same to it.
     let plain = name.as_str().replace(|letter: char| !is_plain(letter), "-");
     let Ok(plain) = HeaderName::try_from(plain) else { return true };
     let is_told = is_kept(&plain) || is_vouched(plain.as_str()) || is_vouched(name.as_str());

@@ -64,6 +64,8 @@ impl Interim {
         std::future::poll_fn(|cx| {
             let mut queue = self.lock();
             queue.wakes(cx.waker());
+            // hyper is given the final response only now. Otherwise it might write that first, and what follows a final
+            // response is the next one for the client.
             if queue.bytes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
@@ -160,6 +162,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WithInterim<S> {
     /// hyper flushes once it has written everything that it has, each time that its task runs.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        // Only here, and never in `poll_write`: there, hyper may be in the middle of a message, and the bytes would end
+        // up inside of it.
         ready!(this.interim.lock().poll_write(Pin::new(&mut this.stream), cx))?;
         Pin::new(&mut this.stream).poll_flush(cx)
     }

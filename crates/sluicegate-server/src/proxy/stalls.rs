@@ -56,6 +56,8 @@ impl<B> Stalls<B> {
         bodies.next += 1;
         bodies.watched.insert(id, Arc::clone(&slot));
         drop(bodies);
+        // Where nothing is watched, the watcher sleeps without a timer, so that connections of HTTP/1 and idle ones
+        // cost nothing.
         self.begun.notify_one();
         StallGuard { stalls: Arc::clone(self), id, slot }
     }
@@ -73,6 +75,7 @@ impl<B> Stalls<B> {
             let look = |(id, slot): (u64, Arc<Slot<B>>)| {
                 let pieces = slot.pieces.load(Ordering::Relaxed);
                 let looks = match seen.get(&id) {
+                    // The client has asked, and the application has sent nothing: that is no stall of the client.
                     _ if slot.waits.load(Ordering::Relaxed) => 0,
                     Some((before, looks)) if *before == pieces => looks + 1,
                     _ => 0,

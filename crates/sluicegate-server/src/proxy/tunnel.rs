@@ -33,6 +33,8 @@ impl Tunnel {
     /// Passes bytes on until both ends have closed, or one of them fails.
     pub(crate) async fn run(self) -> io::Result<()> {
         let Self { client, upstream, place } = self;
+        // Ready once hyper has written the 101 and let go of the connection. It cannot hang: this runs after the
+        // connection's future has ended.
         let client = client.await.map_err(io::Error::other)?;
         let _open = Open::new();
         let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));

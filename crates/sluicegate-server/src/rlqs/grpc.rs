@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::message;
-use super::quotas::{ReportError, StreamId};
+use super::quotas::{BUCKETS_AT_ONCE, ReportError, StreamId};
 use super::streams::QuotaStreams;
 use super::wire::{AssignmentMessage, Reports};
 use crate::capacity::Shared;
@@ -112,7 +112,7 @@ async fn listen(open: Open, mut reports: Streaming<Reports>, mut ended: oneshot:
         };
         let read = match message {
             Ok(None) => return,
-            Ok(Some(report)) => read(&open, report),
+            Ok(Some(report)) => read(&open, report).await,
             // It is too long, or no report.
             Err(status) => Err(status),
         };
@@ -124,11 +124,19 @@ async fn listen(open: Open, mut reports: Streaming<Reports>, mut ended: oneshot:
     }
 }
 
-fn read(open: &Open, report: Reports) -> Result<(), Status> {
-    let usages = report.usages.into_iter().map(message::usage);
-    let usages = usages.collect::<Result<Vec<_>, _>>().map_err(Status::invalid_argument)?;
-    let usages = usages.into_iter().flatten().collect();
-    open.streams.report(open.id, &report.domain, usages).map_err(|refused| status(&refused))
+async fn read(open: &Open, report: Reports) -> Result<(), Status> {
+    let mut usages = report.usages.into_iter().map(message::usage).peekable();
+    loop {
+        let some = usages.by_ref().take(BUCKETS_AT_ONCE).collect::<Result<Vec<_>, _>>();
+        let some = some.map_err(Status::invalid_argument)?.into_iter().flatten().collect();
+        open.streams.report(open.id, &report.domain, some).map_err(|refused| status(&refused))?;
+        if usages.peek().is_none() {
+            open.streams.answer();
+            return Ok(());
+        }
+        // Others wait for some buckets, and not for a thousand.
+        tokio::task::yield_now().await;
+    }
 }
 
 fn status(refused: &ReportError) -> Status {

@@ -8,9 +8,11 @@ use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_resp
     AbandonAction, QuotaAssignmentAction,
 };
 use envoy_types::pb::google::protobuf::{Duration as ProtoDuration, UInt32Value};
+use prost::Message as _;
+use prost::bytes::Bytes;
 
+use super::assignment::Assignment;
 use super::quotas::Order;
-use super::unit::Assignment;
 use super::unit::BucketUsage;
 use super::wire::{Action, AssignmentMessage, BucketId as ProtoId, Entry, Usage};
 use crate::capacity::BucketId;
@@ -19,10 +21,16 @@ use crate::text;
 /// The most keys of a bucket, and the most bytes of all keys and values. Larger ids are ignored.
 const MOST_KEYS: usize = 16;
 const LONGEST: usize = 2_048;
+/// The longest usage, in bytes. One that is longer has a larger id, or fields that nobody knows, and is ignored unread.
+const LONGEST_USAGE: usize = 2 * LONGEST;
 
 /// What a report says about a bucket. `None` if its id is missing or too large.
-pub(super) fn usage(said: Usage) -> Result<Option<(BucketId, BucketUsage)>, &'static str> {
-    let elapsed = match said.time_elapsed {
+pub(super) fn usage(bytes: Bytes) -> Result<Option<(BucketId, BucketUsage)>, &'static str> {
+    if bytes.len() > LONGEST_USAGE {
+        return Ok(None);
+    }
+    let usage = Usage::decode(bytes).map_err(|_| "the usage of a bucket cannot be read")?;
+    let elapsed = match usage.time_elapsed {
         None => Duration::ZERO,
         Some(ProtoDuration { seconds, nanos }) => {
             let parts = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());
@@ -32,8 +40,8 @@ pub(super) fn usage(said: Usage) -> Result<Option<(BucketId, BucketUsage)>, &'st
             Duration::new(seconds, nanos)
         }
     };
-    let used = BucketUsage { allowed: said.allowed, denied: said.denied, elapsed };
-    let Some(ProtoId { bucket }) = said.bucket_id else { return Ok(None) };
+    let used = BucketUsage { allowed: usage.allowed, denied: usage.denied, elapsed };
+    let Some(ProtoId { bucket }) = usage.bucket_id else { return Ok(None) };
     let bytes: usize = bucket.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
     if bucket.is_empty() || bucket.len() > MOST_KEYS || bytes > LONGEST {
         return Ok(None);

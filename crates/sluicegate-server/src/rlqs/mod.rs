@@ -20,18 +20,21 @@
 //!
 //! [`Quotas`] decides all of that without a clock and a network.
 
+mod assignment;
 mod grpc;
-mod streams;
-
 mod message;
+mod outstanding;
 mod quotas;
+mod streams;
 mod unit;
 mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::quotas::{MAX_BUCKETS, MAX_STREAMS, Order, Quotas, ReportError, StreamId};
-pub use self::unit::Assignment;
+pub use self::assignment::Assignment;
+pub use self::quotas::{
+    BUCKETS_AT_ONCE, MAX_BUCKETS, MAX_STREAMS, Order, Quotas, ReportError, StreamId,
+};
 pub use self::unit::BucketUsage;
 
 use crate::capacity::Shared;
@@ -51,3 +54,6 @@ pub const NAME: &str = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService"
 pub fn add(service: &Service, shared: &Shared, routes: &mut RoutesBuilder) {
     routes.add_service(grpc::server(service, shared));
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sluicegate_lease::Pool;
 
-use super::unit::Assignment;
+use super::assignment::Assignment;
 use super::unit::{BucketUsage, Terms, Unit};
 use crate::capacity::{BucketId, Capacities};
 
@@ -66,6 +66,8 @@ pub enum ReportError {
 pub const MAX_STREAMS: usize = 10_000;
 /// The most buckets of a stream. Others are ignored.
 pub const MAX_BUCKETS: usize = 1_000;
+/// The most buckets of a message that are counted at once. The longest ids take 40 µs each, and others wait meanwhile.
+pub const BUCKETS_AT_ONCE: usize = 16;
 /// The most buckets of all streams together, with those of lost streams.
 const MOST: usize = 100_000;
 /// How often buckets are looked for that have ended or have too little, in milliseconds.
@@ -156,7 +158,7 @@ impl Quotas {
         .clone();
         for number in stream.buckets.values() {
             let Some(unit) = self.units.get_mut(number) else { continue };
-            if unit.heard(now) {
+            if unit.message_came(now) {
                 self.changed.insert(unit.terms.resource.clone());
             }
         }

@@ -96,22 +96,26 @@ impl QuotaStreams {
         self.service.health().failed("rlqs", "ended", &status.message());
     }
 
-    /// A message has come. Assignments are sent before this returns.
+    /// A part of a message has come.
     pub(super) fn report(
         &self,
         id: StreamId,
         domain: &str,
         usages: Vec<(BucketId, BucketUsage)>,
     ) -> Result<(), ReportError> {
-        counter!(REPORTS).increment(1);
         let mut state = self.state();
         let State { quotas, .. } = &mut *state;
         let ignored = self.shared.with(|pool, now| quotas.report(now, id, domain, usages, pool))?;
         if ignored > 0 {
             counter!(IGNORED).increment(ignored as u64);
         }
-        state.deliver();
         Ok(())
+    }
+
+    /// A whole message has come. Assignments are sent before this returns.
+    pub(super) fn answer(&self) {
+        counter!(REPORTS).increment(1);
+        self.state().deliver();
     }
 
     fn tick(&self) {

@@ -7,16 +7,65 @@ use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_resp
     AbandonAction, QuotaAssignmentAction,
 };
 use envoy_types::pb::google::protobuf::Duration;
-use prost::Message;
-use prost::bytes::Bytes;
+use prost::bytes::{Buf, BufMut, Bytes};
+use prost::encoding::{DecodeContext, WireType, bytes, skip_field, string};
+use prost::{DecodeError, Message};
+
+/// The most fields of a message of reports. What follows them is not read.
+///
+/// They could be millions in the longest message, and others wait while it is read.
+const MOST_FIELDS: usize = 16_384;
 
 /// `envoy.service.rate_limit_quota.v3.RateLimitQuotaUsageReports`
-#[derive(Clone, PartialEq, Message)]
+///
+/// Each usage is in bytes as it came, so that they can be read a few at a time.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Reports {
-    #[prost(string, tag = "1")]
     pub(super) domain: String,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) usages: Vec<Usage>,
+    /// A [`Usage`] each.
+    pub(super) usages: Vec<Bytes>,
+    /// How many fields were read.
+    fields: usize,
+}
+
+impl Message for Reports {
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        kind: WireType,
+        buf: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        if self.fields == MOST_FIELDS {
+            buf.advance(buf.remaining());
+            return Ok(());
+        }
+        self.fields += 1;
+        match tag {
+            1 => string::merge(kind, &mut self.domain, buf, context),
+            2 => {
+                // Messages and bytes are the same on the wire, and these are not copied.
+                let mut usage = Bytes::new();
+                bytes::merge(kind, &mut usage, buf, context)?;
+                self.usages.push(usage);
+                Ok(())
+            }
+            _ => skip_field(kind, tag, buf, context),
+        }
+    }
+
+    fn encode_raw(&self, buf: &mut impl BufMut) {
+        string::encode(1, &self.domain, buf);
+        bytes::encode_repeated(2, &self.usages, buf);
+    }
+
+    fn encoded_len(&self) -> usize {
+        string::encoded_len(1, &self.domain) + bytes::encoded_len_repeated(2, &self.usages)
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
 }
 
 /// `RateLimitQuotaUsageReports.BucketQuotaUsage`
@@ -65,4 +114,26 @@ pub(super) struct Action {
     pub(super) assign: Option<QuotaAssignmentAction>,
     #[prost(message, optional, tag = "3")]
     pub(super) abandon: Option<AbandonAction>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_beyond_the_bound_are_not_read() {
+        let usage = Usage { allowed: 7, ..Usage::default() };
+        let usages = vec![usage.encode_to_vec().into(); MOST_FIELDS];
+        let reports = Reports { domain: "edge".to_owned(), usages, fields: 0 };
+        let read = Reports::decode(reports.encode_to_vec().as_slice()).expect("a message");
+        assert_eq!((read.domain.as_str(), read.usages.len()), ("edge", MOST_FIELDS - 1));
+        assert_eq!(Usage::decode(read.usages[0].clone()), Ok(usage));
+        // Two million fields that nobody knows, in 4 MiB: number 15, a varint of one byte.
+        let mut unknown = [15 << 3, 1].repeat(2 << 20);
+        let read = Reports::decode(unknown.as_slice()).expect("a message");
+        assert_eq!((read.fields, read.usages.len()), (MOST_FIELDS, 0));
+        // Within the bound, what is no message is no message.
+        unknown.truncate(101);
+        Reports::decode(unknown.as_slice()).expect_err("a field without its value");
+    }
 }

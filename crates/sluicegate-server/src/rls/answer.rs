@@ -22,7 +22,7 @@ const TURNS: usize = 3;
 /// # Errors
 ///
 /// If the request makes no sense, or the store cannot decide in time and the service refuses requests then.
-pub async fn answer(
+pub(crate) async fn answer(
     service: &Service,
     request: &Request<'_>,
     deadline: Duration,

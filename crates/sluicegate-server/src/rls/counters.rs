@@ -82,8 +82,7 @@ impl fmt::Debug for Counters {
 
 /// Why a request is not decided.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The request makes no sense.
     Bad(BadRequest),
     /// The store could not decide, and the service refuses requests then.

@@ -1,7 +1,6 @@
 //! Envoy's rate limit service, version 3.
 //!
-//! [`answer`] decides about a request without the messages of the protocol. [`add`] adds the gRPC service to a server
-//! of tonic.
+//! [`add`] adds the gRPC service to a server of tonic.
 
 mod answer;
 mod counters;
@@ -12,9 +11,9 @@ mod wire;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::answer::answer;
+pub(crate) use self::answer::answer;
 pub(crate) use self::counters::Counters;
-pub use self::counters::Failure;
+pub(crate) use self::counters::Failure;
 pub(crate) use self::grpc::Rls;
 
 use crate::grpc::Routed;

@@ -112,6 +112,9 @@ fn each_field<'m>(
     mut each: impl FnMut(u32, Field<'_, 'm>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     while !rest.is_empty() {
+        // A field costs at least two bytes, so the steps are within the length of the message, whatever it contains.
+        // Levels are fixed by the protocol: nothing here recurses by what a client sends, except `skip_field`, which
+        // has a bound of its own.
         step(1);
         let (tag, kind) = decode_key(&mut rest)?;
         each(tag, Field { kind, rest: &mut rest })?;
@@ -127,6 +130,8 @@ impl<'m> Field<'_, 'm> {
 
     fn bytes(self) -> Result<&'m [u8], Malformed> {
         self.is(WireType::LengthDelimited)?;
+        // The length is what the sender says. It is compared with what is there before anything is done with it: no
+        // allocation follows it.
         let length = usize::try_from(decode_varint(self.rest)?).unwrap_or(usize::MAX);
         let (bytes, rest) = self
             .rest

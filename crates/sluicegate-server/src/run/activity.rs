@@ -53,8 +53,12 @@ impl Activity {
     pub(crate) async fn idle(&self, time: Duration) {
         let mut idle: Option<(u64, Instant)> = None;
         loop {
+            // Requests only count, and this looks at the count a few times: a request that sets a timer and clears it
+            // again costs more than all that the count needs. The price is that a connection may stay open for an
+            // eighth longer.
             let (heads, now) = (self.heads.load(Ordering::Relaxed), Instant::now());
             idle = match idle {
+                // A head that is on its way has a time of its own, in `TimedStream`.
                 _ if self.is_busy() || self.awaits_head() => None,
                 Some((seen, since)) if seen == heads => Some((seen, since)),
                 _ => Some((heads, now)),
@@ -73,6 +77,8 @@ impl Activity {
     /// Notes that bytes have come. Returns whether they are the first ones of a head.
     pub(super) fn came(&self) -> bool {
         let heads = self.heads.load(Ordering::Relaxed);
+        // While a request is in flight, what comes is its body, or a request sent ahead of its turn that hyper has not
+        // asked for. So a new head begins only when as many heads have ended as have begun.
         let is_new = !self.is_busy() && self.begun.load(Ordering::Relaxed) <= heads;
         if is_new {
             self.begun.store(heads + 1, Ordering::Relaxed);
@@ -108,7 +114,7 @@ impl Drop for InFlight {
 pin_project! {
     /// The body of a response, whose request is in flight until this is dropped.
     #[derive(Debug)]
-    pub struct TrackedBody<B> {
+    pub(crate) struct TrackedBody<B> {
         #[pin]
         body: B,
         in_flight: Option<InFlight>,

@@ -52,7 +52,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering<<Router as Service<Request<B>>>::Future>;
+    type Future = AnswerFuture<<Router as Service<Request<B>>>::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         <Router as Service<Request<B>>>::poll_ready(&mut self.router, cx)
@@ -68,21 +68,21 @@ where
         // Where services of tonic look for it.
         let tcp = TcpConnectInfo { local_addr: None, remote_addr: Some(self.peer) };
         request.extensions_mut().insert(tcp);
-        Answering { answer: self.router.call(request), is_last }
+        AnswerFuture { answer: self.router.call(request), is_last }
     }
 }
 
 pin_project! {
     /// An answer. In HTTP/1, a server that stops says with each answer that it is the last on its connection, so that no
     /// client sends a request that nobody reads. HTTP/2 has a message for that.
-    pub(super) struct Answering<F> {
+    pub(super) struct AnswerFuture<F> {
         #[pin]
         answer: F,
         is_last: bool,
     }
 }
 
-impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answering<F> {
+impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for AnswerFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {

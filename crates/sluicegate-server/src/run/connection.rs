@@ -1,6 +1,7 @@
 //! One connection: TLS, then HTTP/1 or HTTP/2.
 
 use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -85,6 +86,25 @@ pub(crate) struct Connections {
     certificate: Option<Certificate>,
     builder: Builder<Streams>,
     idle: Duration,
+    age: Option<Age>,
+}
+
+/// How old a connection becomes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Age {
+    /// When the client is asked to connect anew.
+    pub(crate) most: Duration,
+    /// How long the calls under way may take after that.
+    pub(crate) grace: Duration,
+}
+
+impl Age {
+    /// The age of one connection: up to a tenth more or less than `most`, so that those that were made together do not end together.
+    fn of_one(self) -> Duration {
+        // Every `RandomState` differs from all others; the upper 32 bits of its hash are a fraction.
+        let random = RandomState::new().hash_one(self.most) >> 32;
+        self.most.mul_f64(0.9 + 0.2 * random as f64 / (1_u64 << 32) as f64)
+    }
 }
 
 impl Connections {
@@ -94,12 +114,18 @@ impl Connections {
         certificate: Option<Certificate>,
     ) -> Self {
         let health = Arc::clone(health);
-        Self { health, router, shortcut: None, certificate, builder: builder(), idle: IDLE }
+        let builder = builder();
+        Self { health, router, shortcut: None, certificate, builder, idle: IDLE, age: None }
     }
 
     /// How long a connection in HTTP/1 stays open without a request.
     pub(super) fn idle_timeout(self, idle: Duration) -> Self {
         Self { idle, ..self }
+    }
+
+    /// How old a connection becomes. The default is any age.
+    pub(super) fn age(self, age: Option<Age>) -> Self {
+        Self { age, ..self }
     }
 
     /// Answers some calls without the routes.
@@ -125,6 +151,12 @@ impl Connections {
             () = last_call(stopping, &activity, self.idle) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
+            }
+            grace = too_old(self.age) => {
+                connection.as_mut().graceful_shutdown();
+                // A stream that its client never ends, such as one of quotas, is cut off.
+                let Ok(ended) = timeout(grace, connection).await else { return };
+                ended
             }
         };
         if let Err(error) = ended {
@@ -183,6 +215,17 @@ async fn last_call(stopping: watch::Receiver<bool>, activity: &Activity, idle: D
     tokio::select! {
         () = stops(stopping, activity) => {}
         () = is_idle(activity, idle) => {}
+    }
+}
+
+/// Ready when a connection is too old. Returns how long its calls may take.
+async fn too_old(age: Option<Age>) -> Duration {
+    match age {
+        Some(age) => {
+            tokio::time::sleep(age.of_one()).await;
+            age.grace
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,18 +68,23 @@ impl<C: ServeConnection> Listener<C> {
     pub(crate) async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
         let places = Arc::new(Semaphore::new(self.most.min(Semaphore::MAX_PERMITS)));
         let mut tasks = JoinSet::new();
-        loop {
+        'serving: loop {
             let place = Arc::clone(&places).acquire_owned();
             let next = async {
                 let place = place.await;
                 (accept(&self.listener).await, place)
             };
-            let (accepted, place) = tokio::select! {
-                next = next => next,
-                _ = stopping.wait_for(|stopping| *stopping) => break,
+            let mut next = pin!(next);
+            let (accepted, place) = loop {
+                tokio::select! {
+                    next = &mut next => break next,
+                    // The set keeps a task that has ended until it is joined. Without this, the memory of a flood
+                    // of connections would stay until the next one comes.
+                    Some(_) = tasks.join_next() => {}
+                    _ = stopping.wait_for(|stopping| *stopping) => break 'serving,
+                }
             };
             spawn(&mut tasks, &self.connections, accepted, place.ok(), &stopping);
-            while tasks.try_join_next().is_some() {}
         }
         let Self { listener, connections, .. } = self;
         // tokio only accepts what it has been told of by the system, so it is asked without tokio.

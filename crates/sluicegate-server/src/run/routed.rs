@@ -55,7 +55,7 @@ impl Routed {
         &self,
         in_flight: Option<InFlight>,
         answering: impl Future<Output = (Response<Body>, bool)> + Send + 'static,
-    ) -> Answering {
+    ) -> AnswerFuture {
         let is_last = self.calls.is_last();
         Box::pin(async move {
             let (mut answer, is_read) = answering.await;
@@ -68,14 +68,15 @@ impl Routed {
 }
 
 /// Small, because hyper moves it.
-pub(super) type Answering = Pin<Box<dyn Future<Output = io::Result<Response<AnswerBody>>> + Send>>;
+pub(super) type AnswerFuture =
+    Pin<Box<dyn Future<Output = io::Result<Response<AnswerBody>>> + Send>>;
 
 impl Service<Request<Incoming>> for Routed {
     type Response = Response<AnswerBody>;
     type Error = io::Error;
-    type Future = Answering;
+    type Future = AnswerFuture;
 
-    fn call(&self, request: Request<Incoming>) -> Answering {
+    fn call(&self, request: Request<Incoming>) -> AnswerFuture {
         let in_flight = self.begin(&request);
         if matches!(self.shortcut, Some(Shortcut::Unary(_))) && request.version() < Version::HTTP_2
         {
@@ -184,7 +185,7 @@ impl Service<Request<Incoming>> for CountFailures {
 
 /// An answer that is to be noted.
 pub(super) struct CountingFailures {
-    answering: Answering,
+    answering: AnswerFuture,
     health: OwnHealth,
     is_question: bool,
 }

@@ -6,7 +6,7 @@ use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::bound::{Addresses, Bound, Parts};
-use super::connection::{Connections, IDLE};
+use super::connection::{Age, Connections, IDLE};
 use super::error::ServerError;
 use super::listener::Listener;
 use super::routed::Shortcut;
@@ -37,6 +37,7 @@ pub struct Server {
     tls: Option<Tls>,
     connections: usize,
     idle: Duration,
+    age: Option<Age>,
     delay: Duration,
     drain: Duration,
 }
@@ -54,6 +55,7 @@ impl Server {
             tls: None,
             connections: CONNECTIONS,
             idle: IDLE,
+            age: None,
             delay: Duration::ZERO,
             drain: DRAIN,
         }
@@ -109,6 +111,19 @@ impl Server {
         self
     }
 
+    /// How old a connection on the gRPC port becomes: up to a tenth more or less than `age`. Then its client is told to make its next
+    /// calls on a new connection, by a `GOAWAY`. After `grace`, calls and streams that have not ended are cut off.
+    ///
+    /// gRPC clients keep a connection for as long as they can. Without a maximum age, which is the default, a load balancer
+    /// that divides connections sends nothing to a server that was added.
+    ///
+    /// Streams of the quota service (RLQS) do not end by themselves, so they are cut off too. Let each Envoy send its name as
+    /// `x-sluicegate-client`: without one, what its old stream had stays held until its time to live has passed.
+    pub fn connection_age(mut self, age: Duration, grace: Duration) -> Self {
+        self.age = Some(Age { most: age, grace });
+        self
+    }
+
     /// How long to go on as before once it is asked to stop, while health says that it is not ready. Give load
     /// balancers as long as they need to notice. The default is no time.
     pub fn drain_delay(mut self, delay: Duration) -> Self {
@@ -126,9 +141,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If there is no port, a port cannot be opened, a certificate cannot be read, the number of connections or the idle
-    /// timeout is 0, or the admin port is open
-    /// to the world without a token.
+    /// If there is no port, a port cannot be opened, a certificate cannot be read, the number of connections, the idle
+    /// timeout or the age of connections is 0, or the admin port is open to the world without a token.
     pub async fn bind(self) -> Result<Bound, ServerError> {
         if self.connections == 0 {
             return Err(ServerError::new("0 connections: expected at least 1"));
@@ -136,15 +150,18 @@ impl Server {
         if self.idle.is_zero() {
             return Err(ServerError::new("an idle timeout of 0: expected at least 1 ms"));
         }
+        if self.age.is_some_and(|age| age.most.is_zero()) {
+            return Err(ServerError::new("an age of connections of 0: expected at least 1 ms"));
+        }
         if let Some(address) = self.admin {
             check_admin(address, self.token.as_ref())?;
         }
         if self.grpc.or(self.http).or(self.admin).is_none() {
             return Err(ServerError::new("every port is off: expected at least one"));
         }
-        // Whether the tokens will be told, the file does not say: the clients of `POST /v1/take` reserve what a request may
-        // use and settle what it did use, and a proxy that asks about the same request can do neither. So a server with
-        // the port starts, and the operator is warned; one without it can only ever charge wrongly, and does not.
+        // Whether the tokens will be told, the file does not say: the clients of `POST /v1/take` reserve what a request
+        // may use and settle what it did use, and a proxy that asks about the same request can do neither. So a server
+        // with the port starts, and the operator is warned; one without it can only ever charge wrongly, and does not.
         let counts_tokens =
             self.service.rules().is_some_and(|rules| rules.live().policies().counts_tokens());
         if counts_tokens && self.http.is_none() {
@@ -171,7 +188,7 @@ impl Server {
                     .idle_timeout(self.idle);
             if name == "gRPC" {
                 let unary = Shortcut::Unary(Rls::new(&self.service));
-                connections = connections.shortcut(Some(unary));
+                connections = connections.shortcut(Some(unary)).age(self.age);
             } else if name == "HTTP" {
                 let forward = Forward::new(&self.service);
                 connections = connections.shortcut(Some(Shortcut::Http(forward, plain.clone())));

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::connection::Connections;
+use super::connection::{Age, Connections};
 use crate::health::Health;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -23,13 +23,18 @@ struct Client {
 
 impl Client {
     fn connect() -> Self {
+        Self::connect_for(None)
+    }
+
+    /// A connection that becomes this old.
+    fn connect_for(age: Option<Age>) -> Self {
         let health = Arc::new(Health::new(Clock::default()));
         let slowly = get(async || {
-            sleep(Duration::from_secs(300)).await;
+            sleep(Duration::from_secs(100)).await;
             "late"
         });
         let routes = Router::new().route("/", get(async || "ok")).route("/slowly", slowly);
-        let connections = Connections::new(&health, routes, None);
+        let connections = Connections::new(&health, routes, None).age(age);
         let (stream, server) = duplex(64 * 1024);
         let (running, stopping) = watch::channel(false);
         tokio::spawn(connections.speak(server, "192.0.2.1:1".parse().expect("one"), stopping));
@@ -140,6 +145,9 @@ async fn a_head_that_has_begun_as_the_idle_time_ends_is_still_answered() {
 
 /// The frames of HTTP/2 that these tests need.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const DATA: u8 = 0;
 
 async fn frame(client: &mut Client) -> std::io::Result<(u8, u8, Vec<u8>)> {
     let mut head = [0; 9];
@@ -150,9 +158,14 @@ async fn frame(client: &mut Client) -> std::io::Result<(u8, u8, Vec<u8>)> {
     Ok((head[3], head[4], payload))
 }
 
+async fn pong(client: &mut Client, payload: &[u8]) {
+    // The connection may just have ended.
+    let frame = [&[0, 0, 8, PING, 1, 0, 0, 0, 0][..], payload].concat();
+    let _ = client.stream.write_all(&frame).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_in_http_2_stays_open_while_its_client_answers_pings() {
-    const PING: u8 = 6;
     let mut client = Client::connect();
     client.send(PREFACE).await;
     let mut pings = 0;
@@ -160,7 +173,7 @@ async fn a_connection_in_http_2_stays_open_while_its_client_answers_pings() {
         let (kind, flags, payload) = frame(&mut client).await.expect("an open connection");
         if kind == PING && flags == 0 {
             pings += 1;
-            client.send(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0][..], &payload].concat()).await;
+            pong(&mut client, &payload).await;
         }
     }
     assert!(pings > 100, "{pings}");
@@ -168,4 +181,49 @@ async fn a_connection_in_http_2_stays_open_while_its_client_answers_pings() {
     client.since = Instant::now();
     let silent = client.end().await;
     assert!(silent < seconds(60), "{silent:?}");
+}
+
+/// When a connection with a call of 100 seconds says that it goes, answers, and ends. It becomes 60 seconds old.
+async fn ends(grace: Duration) -> (Duration, Option<Duration>, Duration) {
+    let mut client = Client::connect_for(Some(Age { most: seconds(60), grace }));
+    client.send(PREFACE).await;
+    let head = b"\x82\x86\x04\x07/slowly\x41\x01x";
+    let length = u8::try_from(head.len()).expect("a short head");
+    client.send(&[&[0, 0, length, 1, 5, 0, 0, 0, 1], &head[..]].concat()).await;
+    let (mut goes, mut answered) = (None, None);
+    while let Ok((kind, flags, payload)) = frame(&mut client).await {
+        match kind {
+            PING if flags == 0 => pong(&mut client, &payload).await,
+            GOAWAY => goes = goes.or(Some(client.since.elapsed())),
+            DATA if payload == b"late" => answered = Some(client.since.elapsed()),
+            _ => {}
+        }
+    }
+    (goes.expect("a GOAWAY"), answered, client.since.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_too_old_answers_its_calls_within_the_grace() {
+    for _ in 0..20 {
+        let (goes, answered, ended) = ends(seconds(600)).await;
+        assert!(goes >= seconds(54) && goes <= seconds(66), "{goes:?}");
+        assert_eq!(answered, Some(seconds(100)));
+        assert_eq!(ended, seconds(100));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_longer_than_the_grace_is_cut_off() {
+    let (goes, answered, ended) = ends(seconds(30)).await;
+    assert_eq!(answered, None);
+    assert!(ended - goes <= seconds(31), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_were_made_together_do_not_end_together() {
+    let mut ages = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        ages.insert(ends(Duration::ZERO).await.0);
+    }
+    assert!(ages.len() > 10, "{ages:?}");
 }

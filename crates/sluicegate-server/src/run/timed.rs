@@ -52,6 +52,8 @@ impl<S> TimedStream<S> {
         if let Some(seen) = self.preface {
             self.preface = self.still_preface(seen, bytes);
         }
+        // The timer is of the head before. The next poll that finds nothing to read makes one for the new head, which
+        // thus has its whole time from its first byte, however slowly the bytes behind it come.
         if self.activity.came() {
             self.head = None;
         }
@@ -59,6 +61,8 @@ impl<S> TimedStream<S> {
 
     /// How many bytes of the preface have come, unless these show which version of HTTP the client speaks.
     fn still_preface(&self, seen: usize, bytes: &[u8]) -> Option<usize> {
+        // The preface may come in any pieces. Until it is whole, the time of a first head runs, so a client cannot
+        // escape it by sending the first letter of the preface.
         let rest = &PREFACE[seen..];
         let same = bytes.iter().zip(rest).take_while(|(one, other)| one == other).count();
         if same == rest.len() {
@@ -79,6 +83,8 @@ impl<S> TimedStream<S> {
             return written;
         }
         let time = self.write_time;
+        // A write that is pending means that the buffers of the system are full: the client has read nothing for a
+        // while. Any byte that goes out drops the timer, so a slow reader that goes on reading is never cut off here.
         let timer = self.write.get_or_insert_with(|| Box::pin(sleep(time)));
         timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }

@@ -49,7 +49,7 @@ impl Tls {
     /// # Errors
     ///
     /// What is wrong with the files.
-    pub fn acceptor(&self) -> Result<TlsAcceptor, ServerError> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, ServerError> {
         let provider = Arc::new(ring::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()

@@ -22,7 +22,7 @@ const UNWANTED: usize = 64 * 1024;
 /// How often such a body is looked at. What has come by then is what the client has sent together with the head.
 const LOOKS: usize = 8;
 
-/// The body of a request, and the [`Rest`] of it.
+/// The body of a request, and the [`UnreadBody`] of it.
 #[derive(Debug)]
 pub(crate) struct Upload {
     /// `None` only while this is dropped.
@@ -32,7 +32,7 @@ pub(crate) struct Upload {
 
 /// Says whether the connection of a request can go on after its answer.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct UnreadBody {
     state: Option<Arc<Mutex<State>>>,
     /// The client sends its body only once it is told to.
     expects_continue: bool,
@@ -50,11 +50,11 @@ enum State {
 
 impl Upload {
     /// The request with this as its body. Only bodies of HTTP/1 are watched. HTTP/2 ends a stream instead of the connection.
-    pub(crate) fn watch(request: Request<Incoming>) -> (Request<Self>, Rest) {
+    pub(crate) fn watch(request: Request<Incoming>) -> (Request<Self>, UnreadBody) {
         let is_watched = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
         let state = is_watched.then(|| Arc::new(Mutex::new(State::Unread)));
         let expects_continue = request.headers().contains_key(header::EXPECT);
-        let rest = Rest { state: state.clone(), expects_continue };
+        let rest = UnreadBody { state: state.clone(), expects_continue };
         (request.map(|body| Self { body: Some(body), state }), rest)
     }
 
@@ -62,6 +62,9 @@ impl Upload {
     fn note(&self, to: State) {
         let Some(state) = &self.state else { return };
         let mut state = lock(state);
+        // The first note stands. A body that was read to its end is dropped afterwards, and must not count as left
+        // behind. And once the answer is settled, which leaves `Unclear`, nobody looks any more: a body that is dropped
+        // later ends here.
         if matches!(*state, State::Unread) {
             *state = to;
         }
@@ -82,8 +85,8 @@ impl Body for Upload {
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(trailers) = frame.trailers_ref() {
-                    // hyper takes an empty line of another kind than usual for a part of the trailers, and the next request
-                    // for the rest of them. It does not show the bytes, so what follows trailers is never read.
+                    // hyper takes an empty line of another kind than usual for a part of the trailers, and the next
+                    // request for the rest of them. It does not show the bytes, so what follows trailers is never read.
                     self.note(State::Unclear);
                     if trailers.is_empty() && self.state.is_some() {
                         return Poll::Ready(Some(Err(
@@ -95,6 +98,7 @@ impl Body for Upload {
                 }
             }
             Some(Err(_)) => self.note(State::Unclear),
+            // The end without trailers: hyper has seen the last chunk, or as many bytes as were declared.
             None => self.note(State::Whole),
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
@@ -117,7 +121,7 @@ impl Drop for Upload {
     }
 }
 
-impl Rest {
+impl UnreadBody {
     /// Writes `Connection: close` into the head of an answer if the connection ends after it, because the body is not read
     /// to its end. A short body that has come is read first.
     pub(crate) async fn settle(self, answer: &mut HeaderMap) {
@@ -129,10 +133,14 @@ impl Rest {
     /// Returns whether the body has been read to its end.
     async fn read(self) -> bool {
         let Some(state) = &self.state else { return true };
+        // Taken out under the lock: reading the rest awaits, and the lock must not be held meanwhile.
         let before = mem::replace(&mut *lock(state), State::Unclear);
         match before {
             State::Whole => true,
             State::Left(body) if !self.expects_continue => is_soon_read(body).await,
+            // `Unread`: the handler has answered and still holds the body, so it may read it after the head of the
+            // answer was written. A client that expects to be told to continue has sent nothing. Reading would tell it
+            // to send a body that nobody wants.
             State::Left(_) | State::Unread | State::Unclear => false,
         }
     }
@@ -147,6 +155,7 @@ pub(crate) fn close(answer: &mut HeaderMap) {
 async fn is_soon_read(mut body: Incoming) -> bool {
     let mut left = UNWANTED;
     for _ in 0..LOOKS {
+        // Polled without waiting: a client that sends slowly must not delay the answer.
         while let Poll::Ready(frame) =
             poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx))).await
         {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use sluicegate_core::observe::Watch;
 
 use super::capacity::{Capacity, Sources};
-use super::document::Compared;
+use super::document::LastComparison;
 use super::document::{Keys, Refused, RefusedBy, Status};
 use super::history::History;
 use super::latency::Latency;
@@ -29,7 +29,7 @@ struct Inner {
     latency: Latency,
     capacity: Sources,
     history: Mutex<Option<History>>,
-    compared: Mutex<Compared>,
+    compared: Mutex<LastComparison>,
 }
 
 impl Dashboard {

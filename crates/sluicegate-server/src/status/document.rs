@@ -159,9 +159,9 @@ const MOST: usize = 100;
 
 /// The last comparison, and when it was made.
 #[derive(Debug, Default)]
-pub(super) struct Compared(Option<(Duration, Vec<PendingStatus>)>);
+pub(super) struct LastComparison(Option<(Duration, Vec<PendingStatus>)>);
 
-impl Compared {
+impl LastComparison {
     /// Compares the files, unless that was done a moment ago. This reads files and may take a while.
     pub(super) fn at(&mut self, now: Duration, policies: &Policies) -> Vec<PendingStatus> {
         match &self.0 {

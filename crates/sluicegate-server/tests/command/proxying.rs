@@ -13,7 +13,7 @@ struct Proxied {
 }
 
 impl Proxied {
-    fn start(config: &Path) -> Self {
+    fn start(config: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
         command.args([
             "proxy",
@@ -24,7 +24,9 @@ impl Proxied {
             "127.0.0.1:0",
             "--config",
         ]);
-        command.arg(config).env_remove("SLUICEGATE_REDIS").env_remove("SLUICEGATE_ADMIN_TOKEN");
+        command.arg(config).args(more);
+        command.env_remove("SLUICEGATE_REDIS").env_remove("SLUICEGATE_ADMIN_TOKEN");
+        command.env_remove("SLUICEGATE_STATE");
         command.env_remove("NOTIFY_SOCKET").env_remove("SLUICEGATE_LOG").stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
@@ -84,7 +86,7 @@ fn a_proxy_limits_reloads_logs_and_answers_its_last_request() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("proxy.toml");
     std::fs::write(&file, config(&upstream, "1/hour")).unwrap();
-    let mut proxy = Proxied::start(&file);
+    let mut proxy = Proxied::start(&file, &[]);
     let address = proxy.address("proxied");
     let admin = proxy.address("admin");
     // The application answers when it is told to.
@@ -135,6 +137,26 @@ fn a_proxy_limits_reloads_logs_and_answers_its_last_request() {
     release.send(()).unwrap();
     assert!(asked.join().unwrap().ends_with("ok"));
     assert!(proxy.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_proxy_that_is_stopped_and_started_goes_on_counting() {
+    let application = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = application.local_addr().unwrap().to_string();
+    // Nobody answers there any more: an admitted request gets 502.
+    drop(application);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("proxy.toml");
+    std::fs::write(&file, config(&upstream, "2/day burst 2")).unwrap();
+    let counts = directory.path().join("counts");
+    for expected in ["502", "502", "429"] {
+        let mut proxy = Proxied::start(&file, &["--state", counts.to_str().unwrap()]);
+        let address = proxy.address("proxied");
+        let answer = get(&address, "/");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{answer}");
+        proxy.signal("-TERM");
+        assert!(proxy.child.wait().unwrap().success());
+    }
 }
 
 #[test]

@@ -3,5 +3,4 @@
 mod auth;
 mod descriptors;
 mod proxy;
-mod quotas;
 mod serving;

@@ -63,6 +63,7 @@ impl Bandwidth {
         let Phase { start, ends, time, held, has_overload, .. } = self.current;
         self.current = Phase::default();
         if has_overload {
+            // Before the check of the rate: an overload is a fact, however few requests the limit held back.
             self.base = (self.base * 0.9).max(self.min);
         }
         // The limit held few requests back, so the rate is what clients wanted and not what the server can do.
@@ -71,6 +72,7 @@ impl Bandwidth {
         }
         let rate = ends as f64 / now.saturating_sub(start).max(1) as f64;
         let mean = time as f64 / ends as f64;
+        // Compared with the past before this phase joins it, or it would always equal the best.
         let best = self.past.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max);
         self.past.rotate_right(1);
         self.past[0] = Some((rate, mean));
@@ -116,11 +118,13 @@ impl Algorithm for Bandwidth {
         phase.has_overload |= sample.is_overload;
         if phase.settled < limit {
             phase.settled += 1;
+            // The measurement begins with the last of the requests that started under the limit before.
             phase.start = sample.now;
             return;
         }
         phase.ends += 1;
         phase.time = phase.time.saturating_add(sample.time);
+        // Its own place was the last one: at that moment, the limit held the next one back.
         phase.held += u64::from(sample.in_flight as u64 >= limit);
         if phase.ends >= SAMPLES.max(ROUNDS.saturating_mul(limit)) {
             self.end_phase(sample.now);

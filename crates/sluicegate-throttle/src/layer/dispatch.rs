@@ -62,6 +62,8 @@ impl Shared {
                 Dispatch::Refuse(shed)
             }
             Offered::Queued(id) => {
+                // Registered under the lock under which it was queued. Told by another thread right after, it finds the
+                // waiter.
                 let waiter = Arc::new(Waiter::default());
                 state.wait(id, &waiter);
                 state.name_flow(flow, names.as_deref(), &self.classes);
@@ -99,6 +101,8 @@ impl Shared {
         state.allow(turn::is_due(now));
         if state.scheduler.cancel(id) {
             state.waiters[id.slot()] = None;
+        // No longer queued, so it was told something. If it was to start, the place is taken in its name and has to go
+        // back, or it would be lost for ever.
         } else if let Some(Ok(running)) = waiter.take() {
             // It was told to start and has not been polled since: whoever is next may run in its place.
             state.unpolled -= 1;
@@ -161,10 +165,10 @@ impl Drop for Place {
 /// Tells a queued request whether it is started or shed. It is told once, whether or not it has been polled before,
 /// so no wake-up is lost.
 #[derive(Debug, Default)]
-pub(super) struct Waiter(Mutex<Waiting>);
+pub(super) struct Waiter(Mutex<WaiterState>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaiterState {
     result: Option<Result<Running, Shed>>,
     waker: Option<Waker>,
 }
@@ -183,6 +187,7 @@ impl Waiter {
             return Poll::Ready(result);
         }
         match &mut waiting.waker {
+            // `clone_from` does not touch the count of a waker that would wake the same task.
             Some(waker) => waker.clone_from(cx.waker()),
             waker => *waker = Some(cx.waker().clone()),
         }
@@ -198,7 +203,7 @@ impl Waiter {
         self.lock().waker.take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaiterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

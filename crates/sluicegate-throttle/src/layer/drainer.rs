@@ -95,6 +95,7 @@ impl Shared {
         if let Some(mut own) = drainers.iter().position(|alarm| alarm.runtime == runtime) {
             // The first is held up.
             if own > 0 && drainers[0].at.saturating_add(GRACE) <= now {
+                // From now on this drainer looks first. The one that is held up follows like the others when it is back.
                 drainers.swap(0, own);
                 own = 0;
             }
@@ -194,6 +195,8 @@ impl Drop for Drainer {
             return;
         }
         let mut state = self.shared.lock();
+        // All waiting requests are woken, because nobody knows which runtimes are still alive. Each of them, when it is
+        // polled, sees to it that its runtime has a drainer.
         state.drainers.retain(|alarm| alarm.runtime != self.runtime);
         let waiters: Vec<_> = state.waiters.iter().flatten().cloned().collect();
         drop(state);

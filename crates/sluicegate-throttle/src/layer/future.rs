@@ -131,6 +131,8 @@ where
                 in_service.pause();
                 drop(passing);
                 // The one that was asked may have reserved something, and is asked again.
+                // `poll_ready` and `call` have to meet the same service, so the clone stays behind and the one that was
+                // asked goes along.
                 let next = service.clone();
                 let service = std::mem::replace(service, next);
                 return Self::queued(Dispatch::Start(in_service), service, request, layer);

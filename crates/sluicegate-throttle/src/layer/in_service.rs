@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 use sluicegate_core::cost::RunningCost;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::nesting::{Passing, StartMark};
+use super::nesting::{InsideGuard, StartMark};
 use super::shared::Shared;
 use super::turn;
 use crate::scheduler::{Completion, Running};
@@ -151,8 +151,8 @@ impl InService {
 
     /// While the returned value exists, further layers of the same throttle let the request pass.
     #[inline]
-    pub(super) fn passing(&self) -> Option<Passing> {
-        self.0.as_ref().map(|counted| Passing::through(&counted.shared))
+    pub(super) fn passing(&self) -> Option<InsideGuard> {
+        self.0.as_ref().map(|counted| InsideGuard::through(&counted.shared))
     }
 
     /// What the extensions of the request tell further layers of the same throttle, where that may be needed.
@@ -236,6 +236,7 @@ impl CountedRequest {
     fn pause_at(&mut self, now: u64) {
         if let Some(before) = self.polled_since.take() {
             self.polled += now.saturating_sub(before);
+            // Also for requests that are not measured by time: a busy thread is busy whatever the capacity counts.
             turn::polled(before, now);
         }
         self.paused = now;

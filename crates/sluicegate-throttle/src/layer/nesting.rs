@@ -15,11 +15,11 @@ thread_local! {
 /// A request that meets a second layer of the same throttle further in would wait for the place that it holds itself. It
 /// is counted once, by the outer layer.
 #[derive(Debug)]
-pub(super) struct Passing {
+pub(super) struct InsideGuard {
     before: usize,
 }
 
-impl Passing {
+impl InsideGuard {
     #[inline]
     pub(super) fn through(throttle: &Arc<Shared>) -> Self {
         Self { before: INSIDE.replace(address(throttle)) }
@@ -33,7 +33,7 @@ impl Passing {
 }
 
 /// Runs when a handler panics, too, so that the next request of this thread does not count as inside.
-impl Drop for Passing {
+impl Drop for InsideGuard {
     #[inline]
     fn drop(&mut self) {
         INSIDE.set(self.before);
@@ -44,7 +44,7 @@ impl Drop for Passing {
 const MOST: usize = 4;
 
 /// Which throttles have started a request; in its extensions. It goes with the request to other tasks, behind a `Buffer`
-/// or a `spawn`, which [`Passing`](super::nesting::Passing) does not see.
+/// or a `spawn`, which [`InsideGuard`](super::nesting::InsideGuard) does not see.
 ///
 /// To insert it takes 40 ns, so it is only in requests that may need it. Before any request of a route has ended, it is
 /// in all of them: if one meets a second layer of its throttle, it is in every request of the throttle from then on. A

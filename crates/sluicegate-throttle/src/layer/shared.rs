@@ -109,7 +109,9 @@ impl Shared {
             state.accuracy.learn(key, running.cost(), actual);
         }
         // Says how many handlers fit into a turn of a thread.
+        // All requests together, not by route: it only has to say how many handlers fit into a turn of one millisecond.
         state.poll_time += (polled as f64 - state.poll_time) / 16.0;
+        // The list goes along to the scheduler and comes back emptied, so nothing is allocated while the lock is held.
         let mut instructions = std::mem::take(&mut state.instructions);
         state.allow(turn::is_due(now));
         state.scheduler.done(now, running, actual, completion, &mut instructions);
@@ -192,6 +194,7 @@ impl State {
     }
 
     pub(super) fn wait(&mut self, id: Id, waiter: &Arc<Waiter>) {
+        // As long as the queue ever was. The slots are reused, so it does not grow with the number of requests.
         if self.waiters.len() <= id.slot() {
             self.waiters.resize(id.slot() + 1, None);
         }

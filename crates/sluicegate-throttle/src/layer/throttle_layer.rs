@@ -8,7 +8,7 @@ use sluicegate_core::key::View;
 
 use super::dispatch::Dispatch;
 use super::in_service::{HoldUntil, InService};
-use super::nesting::{Passing, StartMark};
+use super::nesting::{InsideGuard, StartMark};
 use super::refusal::WhenShed;
 use super::requests::{Describe, Requests};
 use super::shared::Shared;
@@ -89,7 +89,7 @@ impl<R> ThrottleLayer<R> {
     where
         R: Describe<V>,
     {
-        if Passing::is_inside(&self.shared) || StartMark::is_in(view, &self.shared) {
+        if InsideGuard::is_inside(&self.shared) || StartMark::is_in(view, &self.shared) {
             return Dispatch::Start(InService::UNCOUNTED);
         }
         match self.requests.describe(view, &self.shared.classes) {

@@ -29,6 +29,8 @@ pub(super) fn polled(since: u64, until: u64) {
     let add = |busy: &Cell<(u64, u64)>| {
         let (last, time) = busy.get();
         // After a rest, the thread has read everything that had come.
+        // A thread-local and not a part of the throttle: the thread is busy with the handlers of all throttles
+        // together.
         let time = if since.wrapping_sub(last) < REST { time } else { 0 };
         busy.set((until, time.saturating_add(until.saturating_sub(since))));
     };

@@ -108,6 +108,7 @@ impl Estimate {
             *self = Self { credibility: self.credibility, ..Self::new(cost) };
             return None;
         }
+        // At first the plain mean of all samples, where each counts the same. Only from then on does it forget.
         self.samples = (self.samples + 1.0).min(MANY);
         let spread = part(self.samples, SPREAD);
         match self.runs.learn(cost, spread) {
@@ -120,6 +121,7 @@ impl Estimate {
         }
         if let Some(factor) = factor {
             // One request of a thousand can cost more than all the others together.
+            // Bounded both ways, or a time of wrong predictions would be followed by one as long that is wrong the other way.
             let most = (OWED / 2.0 * self.mean()).max(4.0 * self.peak.sqrt());
             self.owed = (self.owed + cost - factor * self.expected()).clamp(-most, most);
         }
@@ -129,12 +131,16 @@ impl Estimate {
         // and leaving it out would bias the sum.
         let known = if square > self.peak { difference.min(self.peak.sqrt()) } else { difference };
         self.variance += (square.min(self.peak) - self.variance) * spread;
+        // After the variance, so that a deviation counts in full only from its second time on.
         self.peak = (self.peak * PEAK).max(square);
         // Where costs are alike a short memory follows changes; where they differ only a long one has a steady mean.
         let differ = self.variance > ALIKE * self.mean * self.mean;
         let part = if differ { part(self.samples, MANY) } else { part(self.samples, FEW) };
         self.mean += known * part;
         self.surprise += (difference - known - self.surprise) * (1.0 / FEW);
+        // A frugal quantile (Ma, Muthukrishnan and Sandler, 2013): up by 0.95 of a step for a sample above, down by
+        // 0.05 of one for a sample below, which balances where one sample of twenty is above. It needs one number and
+        // no samples.
         let step = self.high * (1.0 / FEW);
         self.high += if cost > self.high { step * HIGH } else { -step * (1.0 - HIGH) };
         None

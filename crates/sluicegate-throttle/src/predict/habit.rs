@@ -18,6 +18,7 @@ impl Habit {
         let follow = |sum: &mut f64, new: f64| *sum += new - *sum / REQUESTS;
         follow(&mut self.actual, actual);
         follow(&mut self.expected, expected);
+        // Forgotten like the sums, so it says how many requests they stand for.
         follow(&mut self.requests, 1.0);
     }
 

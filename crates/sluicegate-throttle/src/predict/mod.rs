@@ -123,6 +123,7 @@ impl Predictor {
         };
         // Compared with the mean and not with what is owed as well: that is a correction of sums and no property of a flow.
         let (expected, factor) = (estimate.mean(), self.factor(flow, estimate));
+        // Bounded by what was expected of this flow. A flow that is known to be dear is no outlier of its route.
         let cost = estimate.bounded(factor * expected, actual);
         let habit = self.flows.value_mut(flow);
         let (usual, requests) = habit.deviation();
@@ -136,12 +137,14 @@ impl Predictor {
         learn(&mut self.classes[at(class)]);
         let step = learn(self.routes.value_mut(key));
         self.learnt = self.learnt.wrapping_add(1);
+        // Written before the step is looked at, so that the request that completed the run is among the last ones.
         self.last[self.learnt % LAST] = (key, flow);
         // The flows of the first requests after a step change seem to be dear, or cheap, which their route has become.
         if let Some(step) = step {
             let latest = (0..LAST).map(|back| self.last[self.learnt.wrapping_sub(back) % LAST]);
             let of_route = latest.filter(|(route, _)| *route == key);
             for (_, flow) in of_route.take(step.samples as usize) {
+                // What they were compared with was wrong. They are new flows again, and learn by the new mean.
                 self.flows.known_mut(flow).map(std::mem::take);
             }
         }

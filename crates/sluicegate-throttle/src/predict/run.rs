@@ -52,6 +52,8 @@ impl Runs {
     pub(super) fn learn(&mut self, cost: f64, part: f64) -> Run {
         let is_below = cost < self.usual / 2.0;
         let is_above = cost > 2.0 * self.usual;
+        // By a fixed factor, whatever the distance, so that one outlier moves it no further than any other sample.
+        // Frugal streaming, as for the high quantile.
         if cost != self.usual {
             self.usual *= if cost > self.usual { 1.0 + 1.0 / 16.0 } else { 1.0 - 1.0 / 16.0 };
         }
@@ -75,6 +77,7 @@ impl Runs {
         self.chance *= self.share;
         if self.len >= FEWEST && self.chance < CHANCE {
             let step = Step { mean: self.sum / f64::from(self.len), samples: self.len };
+            // Everything that was usual before says nothing about the time after the step.
             *self = Self::new(step.mean);
             return Run::Step(step);
         }

@@ -104,11 +104,13 @@ impl Rate {
             self.at = now;
         }
         let elapsed = now.saturating_sub(self.at);
+        // Never back, as long as the step is small: time that has drained once must not drain again.
         self.at = self.at.max(now);
         // Below zero is what a late timer has not started yet. While nobody waits nothing is late, so nothing is saved up.
         let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };
         let drained = self.debt.saturating_sub(self.drained(elapsed));
         self.debt = drained.max(least.min(self.debt));
+        // What the bound has cut off is time in which nothing could drain.
         if self.debt.saturating_sub(drained) >= self.drained(NOTED) {
             let lost = self.debt.saturating_sub(drained) / i128::from(self.amount);
             self.lost = self.lost.saturating_add(u64::try_from(lost).unwrap_or(u64::MAX));
@@ -159,6 +161,7 @@ impl Rate {
         let most = self.debt.max(self.drained(MOST_OWED));
         let mut change = self.weighed(actual) - self.weighed(predicted);
         // Each microsecond that was lost pays once, and only for requests that ran while it was lost.
+        // Time that was lost before the request was started cannot have been lost on its account.
         let since = self.paid.max(lost);
         if change > 0 && self.lost > since {
             let paid = change.min(self.drained(self.lost - since));
@@ -166,6 +169,7 @@ impl Rate {
             change -= paid;
         }
         self.debt = self.debt.saturating_add(change).min(most);
+        // A refund must not leave credit behind while nobody waits: the next burst would start at once.
         if !has_waiting {
             self.debt = self.debt.max(0);
         }

@@ -79,6 +79,8 @@ impl ClassQueue {
 
     /// Called for every request of `flow`, whether or not it is admitted.
     pub(super) fn note(&mut self, flow: u64, now: u64) {
+        // Refused requests count too. Otherwise a flow that fills the queue would be alone in it for ever, because the
+        // others are refused.
         if self.latest_flow.replace(flow).is_some_and(|latest| latest != flow) {
             self.contended_until = now.saturating_add(CONTENDED);
         }
@@ -90,6 +92,7 @@ impl ClassQueue {
     /// that is more than half of the queue itself waits only in an empty one. A flow that is alone may fill the queue.
     pub(super) fn is_greedy(&self, flow: u64, cost: u64, kept: u64, bound: u64, now: u64) -> bool {
         // More than the whole time is left if the clock has stepped back.
+        // A flow that is alone may fill the queue: there is nobody to share it with, and half a queue would be wasted.
         if !(1..=CONTENDED).contains(&self.contended_until.saturating_sub(now)) {
             return false;
         }
@@ -97,6 +100,8 @@ impl ClassQueue {
         match owned.unwrap_or_default() {
             // A single request must not be able to fill the queue behind others, or one client could keep all out.
             0 => kept > 0 && cost > bound / 2,
+            // The rule of dynamic thresholds (Choudhury and Hahne, 1998): nobody holds more than is free. It needs no
+            // count of flows, and leaves room for the next one whatever the others do.
             held => held.saturating_add(cost) > bound.saturating_sub(kept),
         }
     }
@@ -106,6 +111,7 @@ impl ClassQueue {
         if let Some(&queue) = self.owners.get(&flow) {
             return queue;
         }
+        // Its own queue as long as there are any: only then is what it holds known exactly, and its fairness exact.
         if let Some(queue) = self.free.pop() {
             self.owners.insert(flow, queue);
             self.queues[usize::from(queue)].owner = Some(flow);
@@ -142,6 +148,8 @@ impl ClassQueue {
 
     fn learn(&mut self, cost: u64) {
         let cost = u128::from(cost);
+        // Begins with the first cost instead of zero, or the first thousand requests would have far too small a
+        // quantum.
         self.costs = match self.costs {
             0 => cost * SMOOTHING,
             costs => costs - costs / SMOOTHING + cost,
@@ -164,6 +172,8 @@ impl ClassQueue {
         if flow.list.oldest.is_none() {
             flow.is_shared = false;
             if let Some(owner) = flow.owner.take() {
+                // So the number of owners never exceeds that of queues, and the map never grows. A flow that comes back
+                // may get another queue, which nobody notices because nothing of it waits.
                 self.owners.remove(&owner);
                 self.free.push(queue);
             }
@@ -191,6 +201,8 @@ impl ClassQueue {
                 if slab.entry(index).cost <= flow.deficit {
                     return Some(index);
                 }
+                // Deficit round robin (Shreedhar and Varghese, 1995): a queue that cannot pay for its request saves up
+                // until its next turn, so each flow gets the same cost in the long run, however dear its requests are.
                 flow.deficit += self.quantum;
                 self.ring.rotate_left(1);
             }
@@ -206,6 +218,7 @@ impl ClassQueue {
             let cost = slab.entry(flow.candidate(slab, late)?).cost;
             Some(cost.saturating_sub(flow.deficit).div_ceil(self.quantum))
         };
+        // All queues save up in each of these rounds and none starts anything, so together the rounds are one addition.
         let least = self.ring.iter().filter_map(rounds).min().unwrap_or_default();
         for queue in &self.ring {
             self.queues[usize::from(*queue)].deficit += least * self.quantum;
@@ -268,6 +281,8 @@ pub(super) fn hand(flow: u64, queues: usize) -> impl Iterator<Item = usize> {
         rest /= left;
         // The card-th queue of those that are not dealt yet.
         for &taken in &sorted[..dealt] {
+            // In ascending order, so each dealt queue at or below the card moves it on by one, and the result is not
+            // dealt yet.
             if card >= taken {
                 card += 1;
             }

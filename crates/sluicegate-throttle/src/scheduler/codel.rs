@@ -51,6 +51,8 @@ impl Codel {
             self.min_wait = waited;
             return false;
         }
+        // The shortest wait and not the mean: a burst makes the mean long and is gone soon, while a queue that never
+        // empties makes the shortest one long (Nichols and Jacobson, "Controlling Queue Delay", 2012).
         self.min_wait = self.min_wait.min(waited);
         self.is_late(waited)
     }

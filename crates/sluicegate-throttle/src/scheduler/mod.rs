@@ -157,6 +157,8 @@ impl Scheduler {
         self.run_times.learn(&running, time, cost, completion);
         let is_overload = completion == Completion::Overload;
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
+            // A handler that fails at once would look like a fast server, and one whose client has left like a slow
+            // one. Neither says anything about the capacity.
             if is_overload || completion == Completion::Success {
                 let in_flight = running.in_flight;
                 algorithm.update(Sample { now, time, in_flight, is_overload });
@@ -180,6 +182,7 @@ impl Scheduler {
     /// Removes a request whose client has gone from the queue. Its cost is free at once. Returns whether it was still
     /// queued.
     pub fn cancel(&mut self, id: Id) -> bool {
+        // The id has a generation, so a late cancellation never hits the request that has the slot now.
         let Some(index) = self.slab.find(id) else { return false };
         let rank = self.slab.entry(index).lane().rank;
         self.take(index);
@@ -201,7 +204,11 @@ impl Scheduler {
         self.shed_missed(now, out);
         self.shed_stale(now, out);
         self.is_held = false;
+        // One request at a time, because each start changes whose turn it is: the rate, the shares and the deficits
+        // move.
         while self.len > 0 && self.has_place(now) {
+            // There is capacity, but the thread that would run the handler is busy. Starting more would put them into
+            // the runtime's queue, where nothing orders them by class.
             if self.allowance == 0 {
                 self.is_held = true;
                 return;
@@ -209,6 +216,8 @@ impl Scheduler {
             self.drop_stale_ends(now, out);
             let late = self.late_after.map(|after| now.saturating_sub(after));
             let Some(lane) = self.next_lane(now) else { return };
+            // `next` only looks. What it returns may still be shed, and then its flow has spent nothing and keeps its
+            // turn.
             let Some(index) = self.lanes.get_mut(lane).next(&self.slab, late) else { return };
             let entry = self.slab.entry(index);
             let &Entry { queue, since, is_tried, .. } = entry;
@@ -249,7 +258,8 @@ impl Scheduler {
     }
 
     fn next_of_queued(&self) -> Option<u64> {
-        // A rate that is free already, while more may not be started, is no reason to wake up: `allow` is.
+        // A rate that is free already, while more may not be started, is no reason to wake up: `allow` is. Only a rate starts something by the passage of time. Work in flight makes room when a request ends, and that
+        // calls `done`.
         let free_at = match &self.capacity {
             Capacity::Rate(rate) if !self.is_held => Some(rate.free_at()),
             _ => None,
@@ -280,6 +290,8 @@ impl Scheduler {
             }
             Capacity::InFlight(limit) => {
                 let limit = limit.limit();
+                // A guaranteed place is started even beyond the limit. The places that others have borrowed come back
+                // as their requests end, so the excess is bounded by the guarantees.
                 self.running < limit || self.partitions.owed(limit).is_some()
             }
         }
@@ -310,6 +322,7 @@ impl Scheduler {
         let mut waiting = (0..self.lanes.classes()).filter(waits);
         match &self.shares {
             None => waiting.next(),
+            // Of equal passes, the first: the more critical class.
             Some(shares) => waiting.min_by_key(|&rank| shares.passes[rank]),
         }
     }

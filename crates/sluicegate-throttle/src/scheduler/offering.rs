@@ -8,11 +8,15 @@ use crate::error::MAX_PARTITIONS;
 impl Scheduler {
     /// Offers a request. Instructions for queued requests are added to `out`.
     pub fn offer(&mut self, now: u64, offer: Offer, out: &mut Vec<Instruction>) -> Offered {
+        // First what waits, so that a new request never overtakes one whose turn has come.
         self.drain(now, out);
         self.level.observe(now, &self.counts);
+        // A request that costs nothing would wait in a queue that it does not lengthen: nothing would bound how many
+        // there are.
         let offer = Offer { cost: offer.cost.max(1), ..offer };
         let lane = self.lane_of(&offer);
         self.counts[lane.rank].offered += 1;
+        // Before anything can refuse it: see `ClassQueue::note`.
         self.lanes.get_mut(lane).note(offer.flow, now);
         let chance = match offer.deadline {
             None => Chance::InTime,
@@ -55,7 +59,7 @@ impl Scheduler {
         if self.is_stopped() {
             return self.refuse(ShedReason::Full, rank);
         }
-        // Less critical requests can make room.
+        // Only what is as critical, or more. The rest would be evicted for it, so it does not count as taken.
         let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
         if self.lanes.get(lane).is_greedy(flow, cost, kept, self.bound, now) {
             return self.refuse(ShedReason::Share, rank);
@@ -119,6 +123,7 @@ impl Scheduler {
     /// each class the oldest first. Sheds nothing if that would not make enough room, and sheds no request that could
     /// stay.
     pub(super) fn evict(&mut self, rank: usize, excess: u64, out: &mut Vec<Instruction>) -> bool {
+        // First whether it can succeed at all. Shedding some requests and then refusing the new one would help nobody.
         let lower = self.lanes.from(rank + 1).iter();
         // Where the queue has been made smaller, `excess` may be more than any newcomer's cost.
         if lower.map(|class| class.cost).sum::<u64>() < excess {
@@ -138,6 +143,7 @@ impl Scheduler {
                     break;
                 };
                 let cost = self.slab.entry(index).cost;
+                // Collected and not shed yet, because the next loop takes some of them off the list again.
                 self.victims.push((index, cost));
                 freed += cost;
                 *next = self.slab.newer(Chain::Age, index);

@@ -95,6 +95,7 @@ impl RunTimes {
         // If it was predicted as cheap, as all are at first, or has cost less than most, its time is that of a dear one.
         let cost = cost.max(running.cost);
         // A request that was cut short would have taken at least this long.
+        // Such a time is a lower bound. It counts where it is longer than expected, which it then proves wrong.
         let was_cut_short = matches!(completion, Completion::Cancelled | Completion::Overload);
         let is_longer = || time > self.expected(Some(key), cost);
         if completion == Completion::Success || was_cut_short && is_longer() {

@@ -17,12 +17,16 @@ impl Shares {
 
     /// Called when a class has waiting requests again. It gets no credit for the time in which it had none.
     pub(super) fn join(&mut self, rank: usize) {
+        // Stride scheduling (Waldspurger and Weihl, 1995). Without the maximum, a class that was idle for an hour would
+        // be served alone until it had caught up.
         self.passes[rank] = self.passes[rank].max(self.latest);
     }
 
     pub(super) fn spend(&mut self, rank: usize, cost: u64) {
         // Of the class that was served, before its pass moves: those that join begin where the others are.
         self.latest = self.passes[rank];
+        // 32 bits of fraction, so that a small cost of a class with a large weight still counts. In 128 bits, the sum
+        // does not overflow in the lifetime of a process.
         self.passes[rank] += (u128::from(cost) << 32) / u128::from(self.weights[rank]);
     }
 

@@ -140,6 +140,8 @@ impl Slab {
         let id = Id { index, generation: slot.generation };
         let entry = slot.entry.take().expect(QUEUED);
         // Whoever still has the old id, such as a heap of deadlines, finds nothing under it from now on.
+        // It wraps after four billion requests in one slot. An old id would have to be kept for that long to be
+        // mistaken.
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
         (id, entry)
@@ -205,6 +207,8 @@ impl Deadlines {
     pub(super) const BYTES: usize = 2 * size_of::<(u64, Id)>();
 
     pub(super) fn push(&mut self, deadline: u64, id: Id, slab: &Slab, queued: usize) {
+        // Removing from the middle of a heap would need to know where an entry is. Clearing it when half of it is
+        // outdated costs a constant time for each request on average.
         if self.0.len() >= FEW.max(2 * queued) {
             self.0.retain(|Reverse((_, id))| slab.find(*id).is_some());
         }

@@ -24,6 +24,8 @@ impl Scheduler {
         if now.saturating_add(wait).saturating_add(run_time) <= deadline {
             return Chance::InTime;
         }
+        // From the arrival, not from now: one that has nearly used up its time in the queue is late because of others,
+        // and would be a bad sample.
         let patience = deadline.saturating_sub(since);
         if wait <= patience && self.run_times.tries(now, offer.key, run_time, patience) {
             Chance::Tried
@@ -88,6 +90,7 @@ impl Scheduler {
             // Places become free one after the other, each after the mean time. What a request costs says nothing of that: a
             // place that is held for long is one place.
             Capacity::InFlight(limit) => {
+                // Little's law: with a limit of places, one becomes free after each mean time divided by the limit.
                 ((len + 1) as f64 * self.run_times.mean() / limit.limit() as f64) as u64
             }
         }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use sluicegate_tests::certificates::Authority;
 use sluicegate_tonic::key::PeerCertificate;
 use sluicegate_tonic::{First, Ip, Limit, RateLimitLayer};
 use tokio::net::TcpListener;
@@ -14,65 +14,51 @@ use tonic_health::server::health_reporter;
 
 use crate::servers::{check, client, serve};
 
-/// An authority.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
+fn sign(authority: &Authority) -> Identity {
+    let (certificate, key) = authority.sign("localhost");
+    Identity::from_pem(certificate, key)
 }
 
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
+/// A server that asks clients for a certificate. One call an hour for each key.
+async fn serve_by(authority: &Authority) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = ServerTlsConfig::new()
+        .identity(sign(authority))
+        .client_ca_root(Certificate::from_pem(authority.pem()))
+        .client_auth_optional(true);
+    let rule = Limit::per_hour(1).by(First((PeerCertificate, Ip::peer())));
+    let (_, health) = health_reporter();
+    let server = Server::builder().tls_config(tls).unwrap();
+    let server = server.layer(RateLimitLayer::new(rule)).add_service(health);
+    tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+    address
+}
 
-    fn sign(&self) -> Identity {
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let signed = params.signed_by(&key, &self.issuer).unwrap();
-        Identity::from_pem(signed.pem(), key.serialize_pem())
+async fn client_of(
+    authority: &Authority,
+    at: SocketAddr,
+    identity: Option<&Identity>,
+) -> HealthClient<Channel> {
+    let mut tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(authority.pem()))
+        .domain_name("localhost");
+    if let Some(identity) = identity {
+        tls = tls.identity(identity.clone());
     }
-
-    /// A server that asks clients for a certificate. One call an hour for each key.
-    async fn serve(&self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let tls = ServerTlsConfig::new()
-            .identity(self.sign())
-            .client_ca_root(Certificate::from_pem(&self.pem))
-            .client_auth_optional(true);
-        let rule = Limit::per_hour(1).by(First((PeerCertificate, Ip::peer())));
-        let (_, health) = health_reporter();
-        let server = Server::builder().tls_config(tls).unwrap();
-        let server = server.layer(RateLimitLayer::new(rule)).add_service(health);
-        tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-        address
-    }
-
-    async fn client(&self, at: SocketAddr, identity: Option<&Identity>) -> HealthClient<Channel> {
-        let mut tls = ClientTlsConfig::new()
-            .ca_certificate(Certificate::from_pem(&self.pem))
-            .domain_name("localhost");
-        if let Some(identity) = identity {
-            tls = tls.identity(identity.clone());
-        }
-        let channel = Channel::from_shared(format!("https://{at}")).unwrap();
-        HealthClient::new(channel.tls_config(tls).unwrap().connect().await.unwrap())
-    }
+    let channel = Channel::from_shared(format!("https://{at}")).unwrap();
+    HealthClient::new(channel.tls_config(tls).unwrap().connect().await.unwrap())
 }
 
 #[tokio::test]
 async fn each_certificate_has_a_budget_of_its_own() {
-    let authority = Authority::new();
-    let address = authority.serve().await;
-    let [one, other] = [authority.sign(), authority.sign()];
+    let authority = Authority::new("one");
+    let address = serve_by(&authority).await;
+    let [one, other] = [sign(&authority), sign(&authority)];
     // A client without a certificate is known by its address.
     for identity in [Some(&one), Some(&other), None] {
         for is_admitted in [true, false] {
-            let mut client = authority.client(address, identity).await;
+            let mut client = client_of(&authority, address, identity).await;
             let code = check(&mut client).await.map_err(|status| status.code());
             assert_eq!(code, if is_admitted { Ok(()) } else { Err(Code::ResourceExhausted) });
         }

@@ -14,6 +14,7 @@
 //! | [`overload`] | Limits, queues and overload: which do I need? |
 //! | [`rejection`] | What happens to a request over the limit: refuse, queue, redirect, degrade? |
 //! | [`fleets`] | How do several processes share a limit, and what happens when Redis is away? |
+//! | [`engines`] | How do processes share limits in PostgreSQL, or in an engine of my own? |
 //! | [`leases`] | How do services divide the capacity of something they share, such as a database? |
 //! | [`testing`] | How do I test my limits without waiting? |
 //! | [`operating`] | How do I try limits out, watch them, and size the memory? |
@@ -87,6 +88,9 @@ pub mod rejection {}
 
 #[cfg_attr(not(doctest), doc = include_str!("fleets.md"))]
 pub mod fleets {}
+
+#[cfg_attr(not(doctest), doc = include_str!("engines.md"))]
+pub mod engines {}
 
 #[cfg_attr(not(doctest), doc = include_str!("leases.md"))]
 #[doc = include_str!("leases.svg")]

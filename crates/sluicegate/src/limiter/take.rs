@@ -23,7 +23,7 @@ pin_project! {
     #[project = TakingProj]
     enum Taking<F> {
         Now { decision: Option<Result<Decision, StoreError>> },
-        Later { #[pin] answer: F, charge: Charge, told: Option<Told> },
+        Later { #[pin] answer: F, charge: Charge, told: Option<LateObserver> },
     }
 }
 
@@ -35,7 +35,7 @@ impl<F> Take<F> {
         observer: &Observer,
         clock: &Clock,
     ) -> Self {
-        let told = || Told { observer: observer.clone(), clock: clock.clone() };
+        let told = || LateObserver { observer: observer.clone(), clock: clock.clone() };
         Self::new(
             answer,
             charge,
@@ -53,7 +53,7 @@ impl<F> Take<F> {
         answer: Answer<F>,
         charge: Charge,
         decided: impl FnOnce(Result<Outcome, StoreError>, &Charge) -> Result<Decision, StoreError>,
-        told: impl FnOnce() -> Option<Told>,
+        told: impl FnOnce() -> Option<LateObserver>,
     ) -> Self {
         let state = match answer {
             Answer::Now(outcome) => Taking::Now { decision: Some(decided(outcome, &charge)) },
@@ -64,7 +64,7 @@ impl<F> Take<F> {
 }
 
 /// The observer for a decision that is not available yet.
-struct Told {
+struct LateObserver {
     observer: Observer,
     clock: Clock,
 }
@@ -76,10 +76,10 @@ fn untold(outcome: Result<Outcome, StoreError>, charge: &Charge) -> Result<Decis
 fn decided(
     outcome: Result<Outcome, StoreError>,
     charge: &Charge,
-    told: Option<&Told>,
+    told: Option<&LateObserver>,
 ) -> Result<Decision, StoreError> {
     match told {
-        Some(Told { observer, clock }) => observer.decided(clock, outcome, charge),
+        Some(LateObserver { observer, clock }) => observer.decided(clock, outcome, charge),
         None => untold(outcome, charge),
     }
 }

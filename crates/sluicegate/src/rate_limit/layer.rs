@@ -201,7 +201,7 @@ impl<R, S, P, W> RateLimitLayerFor<R, S, P, W> {
     }
 
     /// Makes the responses of refusals with what `respond` makes of the present [`Respond`].
-    pub fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayerFor<R, S, Q, W> {
+    fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayerFor<R, S, Q, W> {
         let Self { rule, enforcer, respond: present, framework } = self;
         RateLimitLayerFor { rule, enforcer, respond: respond(present), framework }
     }

@@ -73,7 +73,7 @@ impl Upgrade {
     /// Upgrades the connection, which keeps `kept` until it is closed. If the handler has dropped its `OnUpgrade`, or
     /// drops it later, `kept` is dropped.
     pub fn keep(self, kept: impl Send + Sync + 'static) {
-        self.accept(Some(Box::new(Kept(kept))));
+        self.accept(Some(Box::new(DropGuard(kept))));
     }
 
     /// Upgrades the connection, which keeps `held` until it is closed. If the handler has dropped its `OnUpgrade`, or
@@ -86,9 +86,9 @@ impl Upgrade {
 }
 
 /// Anything that lets go of something when it is dropped.
-struct Kept<T>(T);
+struct DropGuard<T>(T);
 
-impl<T: Send + Sync> BodyGuard for Kept<T> {}
+impl<T: Send + Sync> BodyGuard for DropGuard<T> {}
 
 impl Handshake {
     fn begin(&mut self) -> Option<OnUpgrade> {

@@ -39,10 +39,16 @@ const BUILT: [Built; 3] = [
     (command::PROGRAM, command::THROTTLECRAB, command::throttlecrab),
 ];
 
+/// The program that needs a feature of its name.
+const SERVER: &str = "server";
+
 /// Builds all programs first, so that no compiler runs while one of them measures.
 pub(super) fn build() -> Result<(), Failure> {
-    let command = cargo(["bench", "--package", "sluicegate-benches", "--no-run"]);
-    Step::new("benchmarks", command).run()
+    let build = || cargo(["bench", "--package", "sluicegate-benches", "--no-run"]);
+    Step::new("benchmarks", build()).run()?;
+    let mut server = build();
+    server.args(["--bench", SERVER, "--features", SERVER]);
+    Step::new("benchmark of the server", server).run()
 }
 
 /// Runs the programs one after the other. If one fails, the others still run.
@@ -57,7 +63,11 @@ pub(super) fn run(wanted: &Wanted) -> Outcome {
             continue;
         }
         let mut command = cargo(["bench", "--quiet", "--package", "sluicegate-benches", "--bench"]);
-        command.arg(program).arg("--").args(&wanted.words);
+        command.arg(program);
+        if program == SERVER {
+            command.args(["--features", SERVER]);
+        }
+        command.arg("--").args(&wanted.words);
         if wanted.full {
             command.arg("--full");
         }

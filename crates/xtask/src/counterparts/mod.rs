@@ -3,17 +3,17 @@
 pub(crate) mod program;
 
 use self::program::{Program, Source};
-use crate::servers::let_find;
+use crate::servers::provide_for;
 use crate::step::{Failure, Step, cargo};
 
-const PROGRAMS: [Program; 12] = [
+const PROGRAMS: [Program; 13] = [
     Program {
         names: &["chromium", "chromium-browser", "google-chrome"],
         source: Source::Package("chromium"),
     },
     // Its service opens no port before it is configured.
     Program { names: &["haproxy"], source: Source::Package("haproxy") },
-    // Installed, these three would be started as services, now and at every boot.
+    // Installed, these four would be started as services, now and at every boot.
     Program {
         names: &["nginx"],
         source: Source::Unpacked { package: "nginx", file: "usr/sbin/nginx" },
@@ -25,6 +25,10 @@ const PROGRAMS: [Program; 12] = [
     Program {
         names: &["etcd"],
         source: Source::Unpacked { package: "etcd-server", file: "usr/bin/etcd" },
+    },
+    Program {
+        names: &["pgbouncer"],
+        source: Source::Unpacked { package: "pgbouncer", file: "usr/sbin/pgbouncer" },
     },
     Program {
         names: &["envoy"],
@@ -63,8 +67,10 @@ const PROGRAMS: [Program; 12] = [
 pub(crate) fn test() -> Result<(), Failure> {
     let missing: Vec<_> = PROGRAMS.iter().filter(|program| !program.is_there()).collect();
     program::install(&missing);
-    let mut command = cargo(["test", "--package", "sluicegate-counterparts", "--no-fail-fast"]);
-    let_find(&mut command);
+    // The features of the whole workspace, so that what the other tests compiled is used again.
+    let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
+    command.args(["--test", "counterparts"]);
+    provide_for(&mut command);
     // The programs. Browsers are large.
     command.args(["--", "--test-threads=2"]);
     Step::new("counterparts", command).run()

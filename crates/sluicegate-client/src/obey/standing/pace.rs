@@ -1,3 +1,5 @@
+use super::window::Window;
+
 /// The pace that a client finds for itself where the server does not say what is left.
 ///
 /// A refusal makes the gap between requests longer, and each request that is served makes it shorter: by more, the longer
@@ -8,6 +10,8 @@
 /// What was not sent during a wait is made up for: a server that counts by windows would be idle otherwise. After a wait
 /// that the server demanded it goes four times as fast as usual. A server that then refuses before half of that is served
 /// takes few requests at once: from then on it goes twice as fast.
+///
+/// A server that counts by windows of about a second is another matter; see [`Window`].
 ///
 /// The numbers are from simulations of 1 to 64 clients with 1 to 32 callers each that share 100 requests a second of
 /// buckets and windows (`tests/all/contention.rs`).
@@ -25,6 +29,9 @@ pub(super) struct Pace {
     owed: u64,
     /// The server takes few requests at once.
     takes_few: bool,
+    /// When the next request may be sent.
+    next: u64,
+    window: Window,
 }
 
 const SECOND: u64 = 1_000_000;
@@ -52,16 +59,37 @@ impl Pace {
         self.gap
     }
 
-    /// Notes a request that is sent. Returns when the next one may be.
-    pub(super) fn sent(&mut self, now: u64) -> u64 {
+    /// Whether the client keeps to its share of windows.
+    pub(super) const fn is_by_windows(&self) -> bool {
+        self.window.applies()
+    }
+
+    /// When the next request may be sent, while this many are under way.
+    pub(super) fn next(&mut self, now: u64, in_flight: u32) -> u64 {
+        match () {
+            () if self.window.applies() => self.window.next(now, in_flight),
+            () if self.gap == 0 => now,
+            () => self.next,
+        }
+    }
+
+    /// Notes a request that is sent.
+    pub(super) fn sent(&mut self, now: u64) {
+        if self.window.applies() {
+            return self.window.sent(now);
+        }
+        if self.gap == 0 {
+            return;
+        }
         self.due = self.due.max(now.saturating_sub(BEHIND)).saturating_add(self.gap);
         let times = if self.takes_few || self.owed == 0 { 2 } else { 4 };
         // A request that is behind its time goes sooner than the gap, but not together with the one before.
-        self.due.max(now.saturating_add(self.gap / times))
+        self.next = self.due.max(now.saturating_add(self.gap / times));
     }
 
     /// Notes a request that was served.
     pub(super) fn served(&mut self, now: u64) {
+        self.window.served(now);
         let since = *self.since.get_or_insert(now);
         if self.gap == 0 && now.saturating_sub(since) > MEASURED {
             (self.served, self.since) = (0, Some(now));
@@ -77,12 +105,16 @@ impl Pace {
         let growth = (first + first * served * served / (usual * usual)).min(3 * SECOND / 10);
         self.gap = (u128::from(self.gap) * u128::from(SECOND) / u128::from(SECOND + growth)) as u64;
         if self.gap < SHORTEST {
-            *self = Self { since: Some(now), ..Self::default() };
+            *self = Self { since: Some(now), window: self.window, ..Self::default() };
         }
     }
 
     /// Notes a refusal after which the client waits for so long, which the server demanded or not.
     pub(super) fn refused(&mut self, now: u64, wait: u64, is_demanded: bool) {
+        match is_demanded {
+            true => self.window.refused(now, wait, self.gap == 0),
+            false => self.window.forget(),
+        }
         if self.gap > 0 && self.owed >= TELLING {
             self.takes_few = 2 * self.served < self.owed;
         }
@@ -98,8 +130,16 @@ impl Pace {
                 self.gap = (passed / self.served).clamp(SHORTEST, SECOND);
                 self.due = now;
             }
-            gap if is_demanded && !self.takes_few => self.gap = (gap + gap / 4).min(LONGEST),
-            gap => self.gap = (gap + gap / 2).min(LONGEST),
+            // Each of these is the largest part by which clients still leave little of the limit unused. A wait that the server
+            // demanded slows them down already.
+            gap => {
+                let part = match (is_demanded, self.takes_few) {
+                    (true, false) => 8,
+                    (false, _) => 4,
+                    (true, true) => 2,
+                };
+                self.gap = (gap + gap / part).min(LONGEST);
+            }
         }
         self.owed = if is_demanded { wait.checked_div(self.gap).unwrap_or(0) } else { 0 };
         (self.served, self.since) = (0, Some(now));

@@ -78,12 +78,13 @@ impl Rules {
     }
 
     /// Microseconds to wait after the given number of refusals in a row, jitter included, where requests go `gap` apart;
-    /// 0 if that is not known.
+    /// 0 if that is not known. Clients that keep to shares of windows come back together: they leave room for each other.
     pub(super) fn wait_after(
         &self,
         asked: Option<Duration>,
         refusals: u32,
         gap: u64,
+        by_windows: bool,
         random: u32,
     ) -> u64 {
         let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(8);
@@ -97,6 +98,9 @@ impl Rules {
             return most / 2 + part(most / 2, random);
         };
         let asked = self.capped(asked);
+        if by_windows {
+            return asked + part(asked / 256, random);
+        }
         // A thirty-second of the wait: a longer one would let the windows of a server pass that nobody has used.
         let wait = asked + part(asked / 32, random);
         if refusals < 2 {

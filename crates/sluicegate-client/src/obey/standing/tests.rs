@@ -243,8 +243,9 @@ fn what_requests_cost_in_tokens_is_learned() {
 #[test]
 fn clients_that_were_refused_together_return_apart() {
     let rules = Rules::default();
-    let waits = (0..8)
-        .map(|client: u32| rules.wait_after(Some(Duration::from_secs(10)), 1, 0, client << 29));
+    let waits = (0..8).map(|client: u32| {
+        rules.wait_after(Some(Duration::from_secs(10)), 1, 0, false, client << 29)
+    });
     let mut waits: Vec<_> = waits.collect();
     assert!(waits.iter().all(|wait| (10 * SECOND..=11 * SECOND).contains(wait)), "{waits:?}");
     waits.dedup();

@@ -268,6 +268,9 @@ impl Condition {
         let at_host = |host| Target { host: Some(host), path: None };
         let at_path = |path| Target { host: None, path: Some(path) };
         match (hosts, paths) {
+            // The index finds a rule under every pair of a host and a path of it. Their number is a product, which a
+            // short file could make huge. Beyond the bound, the paths alone find the rule. That is always allowed: the
+            // index only has to name every rule that may apply, and the condition decides.
             (Some(hosts), Some(paths)) if hosts.len() * paths.len() <= MOST_COMBINATIONS => {
                 let at_both = |host| {
                     paths.iter().map(move |path| Target { path: Some(path), ..at_host(host) })
@@ -276,6 +279,7 @@ impl Condition {
             }
             (_, Some(paths)) => paths.iter().map(at_path).collect(),
             (Some(hosts), None) => hosts.iter().map(at_host).collect(),
+            // A list of alternatives is found by what its parts name, if each of them names something.
             (None, None) => match self.only_any() {
                 Some(any) => any.iter().flat_map(Self::targets).collect(),
                 None => vec![Target::default()],
@@ -286,6 +290,8 @@ impl Condition {
     /// The conditions of which one has to hold, if nothing that comes before them can fail.
     fn only_any(&self) -> Option<&[Self]> {
         match self.0.as_slice() {
+            // Tests run in this order, and one that comes first may fail, for example for want of a claim. A request
+            // that the index skips would miss that failure, and be admitted instead of refused. A method cannot fail.
             [Test::Any(AnyOf(any))] | [Test::Method(_), Test::Any(AnyOf(any))] => Some(any),
             _ => None,
         }

@@ -130,7 +130,8 @@ impl Reader<'_> {
         let list = self.path.name("class");
         let case = |(i, spec): (usize, &document::ClassCase)| {
             let path = list.index(i);
-            // For all other requests there is `default_class`. A partition has nothing like it, so there `{}` is allowed.
+            // For all other requests there is `default_class`. A partition has nothing like it, so there `{}` is
+            // allowed.
             self.context.not_always(&path.name("when"));
             let when = Condition::new(&spec.when, &path.name("when"), self.context);
             Some((when, self.class(&spec.name, &path.name("name"))?))

@@ -9,9 +9,9 @@ use sluicegate_core::rule::KnownLimits;
 use super::Map;
 use super::rule::{Rate, Rule};
 use crate::document::{self, Condition, Document, Key, Wildcard};
+use crate::envoy::limit_path::{Step, digested, name};
 use crate::envoy::read;
 use crate::envoy::tree::{self, Descriptor, Value};
-use crate::envoy::ways::{Step, digested, name};
 use crate::source::{Diagnostic, PolicyError, SourceLocation};
 
 /// One domain of Envoy's rate limit service: a file, in a form that finds the rule of a descriptor quickly.
@@ -174,7 +174,7 @@ pub(super) struct Entry {
 
 /// The rule of a descriptor, and the values that share budgets: for each entry, the pattern instead of the value.
 #[derive(Debug, Clone)]
-pub(super) struct Found<'d> {
+pub(super) struct MatchedRule<'d> {
     pub(super) rule: Cow<'d, Rule>,
     /// The index of an entry, and the pattern that stands for its value.
     pub(super) shared: Vec<(usize, &'d str)>,
@@ -220,10 +220,10 @@ impl Level {
     }
 
     /// Like [`rule`](Self::rule), with the values that share budgets.
-    pub(super) fn find<'d>(&'d self, entries: &[(&[u8], &[u8])]) -> Option<Found<'d>> {
+    pub(super) fn find<'d>(&'d self, entries: &[(&[u8], &[u8])]) -> Option<MatchedRule<'d>> {
         let mut shared = Vec::new();
         let rule = self.walk(entries, |at, pattern| shared.push((at, pattern)))?;
-        Some(Found { rule: Cow::Borrowed(rule), shared })
+        Some(MatchedRule { rule: Cow::Borrowed(rule), shared })
     }
 
     /// Calls `shared` with each entry whose value shares its budget with all that match its pattern.

@@ -8,7 +8,7 @@ use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::LimitError;
 
-use super::domain::{Domain, Domains, Found};
+use super::domain::{Domain, Domains, MatchedRule};
 use super::request::{BadRequest, Descriptor, Hits, Request};
 use super::rule::{Rate, Rule};
 
@@ -93,7 +93,7 @@ impl<'d> Plan<'d> {
                 (None, _) => None,
                 (Some(_), Some((count, unit))) if settings.overrides => {
                     let rule = Rule::of_request(count, unit).map_err(|error| unusable(&error))?;
-                    Some(Found { rule: Cow::Owned(rule), shared: Vec::new() })
+                    Some(MatchedRule { rule: Cow::Owned(rule), shared: Vec::new() })
                 }
                 (Some(top), _) => top.find(&descriptor.entries),
             });
@@ -116,12 +116,12 @@ impl<'d> Plan<'d> {
         &mut self,
         domain: &str,
         descriptor: &Descriptor<'_>,
-        found: Option<Found<'d>>,
+        found: Option<MatchedRule<'d>>,
     ) -> Result<(), BadRequest> {
         let hits = descriptor.hits;
         let place = match &found {
             None => Place::Free,
-            Some(Found { rule, shared }) => match rule.rate {
+            Some(MatchedRule { rule, shared }) => match rule.rate {
                 None => Place::Unlimited,
                 Some(Rate { count: 0, .. }) => Place::Shut,
                 Some(rate) => {

@@ -2,10 +2,9 @@
 
 use std::sync::mpsc::channel;
 
-use sluicegate_core::limit::LimitError;
+use sluicegate_core::Memory;
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_core::store::Store;
-use sluicegate_core::{Limit, Memory};
+use sluicegate_tests::stores::TestStore;
 
 use super::{Place, admits, everybody, in_force, policies};
 use crate::Environment;
@@ -180,71 +179,12 @@ fn a_listener_may_ask_for_the_policies_and_reload() {
     assert!(events.try_recv().expect("it was told")[0].starts_with("30/minute"));
 }
 
-/// A store that keeps no limit of more than fifteen.
-struct Modest(Memory);
-
-impl Store for Modest {
-    type Future = <Memory as Store>::Future;
-
-    fn take(
-        &self,
-        charge: &sluicegate_core::adapter::Charge,
-    ) -> sluicegate_core::adapter::Answer<Self::Future> {
-        self.0.take(charge)
-    }
-
-    fn peek(
-        &self,
-        charge: &sluicegate_core::adapter::Charge,
-    ) -> sluicegate_core::adapter::Answer<Self::Future> {
-        self.0.peek(charge)
-    }
-
-    fn reset(
-        &self,
-        charge: &sluicegate_core::adapter::Charge,
-    ) -> sluicegate_core::adapter::Answer<Self::Future> {
-        self.0.reset(charge)
-    }
-
-    fn settle(
-        &self,
-        debit: &sluicegate_core::adapter::Debit,
-        mark: &sluicegate_core::adapter::Receipt,
-        spent: u64,
-    ) {
-        self.0.settle(debit, mark, spent);
-    }
-
-    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        match limit.capacity() {
-            0..=15 => Ok(()),
-            _ => "nonsense".parse::<Limit>().map(drop),
-        }
-    }
-
-    fn follow(&self, debit: &sluicegate_core::adapter::Debit, charged: u64, spent: u64) {
-        self.0.follow(debit, charged, spent);
-    }
-
-    fn follow_status(
-        &self,
-        debit: &sluicegate_core::adapter::Debit,
-        status: &sluicegate_core::limit::LimitStatus,
-    ) {
-        self.0.follow_status(debit, status);
-    }
-
-    fn clock(&self) -> sluicegate_core::clock::Clock {
-        self.0.clock()
-    }
-}
-
 #[test]
 fn a_limit_that_the_store_cannot_keep_is_refused() {
     let place = Place::with(&everybody(10));
     let live = place.open();
-    live.kept_by(Modest(Memory::with_capacity(64))).expect("ten can be kept");
+    let store = TestStore::keeping(Memory::with_capacity(64), |limit| limit.capacity() <= 15);
+    live.kept_by(store).expect("ten can be kept");
     place.write(&everybody(20));
     let problems = live.reload().expect_err("twenty cannot").to_string();
     assert!(problems.contains("the store cannot keep the limit `20/minute"), "{problems}");

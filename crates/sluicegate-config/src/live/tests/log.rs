@@ -1,58 +1,16 @@
 //! `tracing` events for the operator.
 
-use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
-
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
+use sluicegate_tests::log::Log;
 
 use super::{Place, everybody};
 use crate::live::Live;
 use crate::{Diagnostic, Environment, Format, PolicyFile};
 
-/// Keeps the events.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
-        write!(self.0, " {value:?}").expect("a string takes everything");
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("sluicegate_config")
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().expect("nobody panics").push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 /// The events while `run` runs.
 fn told(run: impl FnOnce()) -> Vec<String> {
-    let log = Log::default();
+    let log = Log::of("sluicegate_config");
     tracing::subscriber::with_default(log.clone(), run);
-    let lines = log.0.lock().expect("nobody panics");
-    lines.clone()
+    log.taken()
 }
 
 #[test]

@@ -16,10 +16,10 @@ use sluicegate_tests::Request;
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
 /// A rule, or none, for each name.
-type Rules = [Option<Said>; 3];
+type Rules = [Option<Statement>; 3];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Said {
+struct Statement {
     window: bool,
     count: u64,
     /// In seconds.
@@ -38,8 +38,12 @@ enum Act {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let said = (any::<bool>(), 1..8_u64, prop_oneof![4 => 5..7_u64, 1 => 1..30_u64], any::<bool>());
-    let said =
-        said.prop_map(|(window, count, period, by_peer)| Said { window, count, period, by_peer });
+    let said = said.prop_map(|(window, count, period, by_peer)| Statement {
+        window,
+        count,
+        period,
+        by_peer,
+    });
     prop::array::uniform3(prop::option::weighted(0.8, said))
 }
 
@@ -62,7 +66,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 fn text(rules: &Rules) -> String {
     let written = NAMES.iter().zip(rules).filter_map(|(name, said)| {
-        let Said { window, count, period, by_peer } = (*said)?;
+        let Statement { window, count, period, by_peer } = (*said)?;
         let key = if by_peer { "ip" } else { "global" };
         let shape = if window { "fixed " } else { "" };
         Some(format!(
@@ -76,7 +80,7 @@ fn text(rules: &Rules) -> String {
 /// What is spent of a row under one count, as the model sees it. Times are microseconds.
 #[derive(Debug, Clone, Copy)]
 struct Account {
-    said: Said,
+    said: Statement,
     at: u64,
     /// The smallest and the largest amount that may be spent: what a bucket takes over is rounded up to fractions of
     /// a token.
@@ -92,7 +96,7 @@ const ROUNDED: f64 = 1e-5;
 impl Account {
     /// What is spent at `now`.
     fn drained(self, now: u64) -> Self {
-        let Said { window, count, period, .. } = self.said;
+        let Statement { window, count, period, .. } = self.said;
         let micros = period * 1_000_000;
         let back = match window {
             // At each border that was passed, the count of the window comes back.
@@ -155,7 +159,7 @@ impl Model {
 }
 
 /// Begins an account with the most that is spent of the others, and forgets those that have recovered.
-fn begin(accounts: &mut Vec<Account>, said: Said, now: u64) -> usize {
+fn begin(accounts: &mut Vec<Account>, said: Statement, now: u64) -> usize {
     let most = |bound: usize| {
         let spent = accounts.iter().map(|account| account.spent[bound]);
         spent.fold(0.0, f64::max).min(said.count as f64)

@@ -217,7 +217,7 @@ pub struct Gate {
 
 /// A permit to wait in the queue. Dropping it makes room for another request.
 #[derive(Debug)]
-pub struct QueuePermit {
+pub(crate) struct QueuePermit {
     waiting: Arc<AtomicUsize>,
 }
 
@@ -247,7 +247,7 @@ impl Gate {
 
     /// Takes a permit to wait in the queue, if there is a queue and room in it, and says how long the request may
     /// wait there.
-    pub fn permit(&self) -> Option<(QueuePermit, Duration)> {
+    pub(crate) fn permit(&self) -> Option<(QueuePermit, Duration)> {
         let queue = self.rejection.queue?;
         // Counts only requests that get a place. One that is refused must not take another's place.
         let next = |waiting| (waiting < queue.most).then_some(waiting + 1);
@@ -257,14 +257,15 @@ impl Gate {
 
     /// How long a request may wait here, if there is a queue.
     #[inline]
-    pub fn longest(&self) -> Option<Duration> {
+    pub(crate) fn longest(&self) -> Option<Duration> {
         self.rejection.queue.map(|queue| queue.longest)
     }
 
     /// The permit of a request that waits: the one that it has, or else one that is only counted, because the limit's
     /// own queue admitted it and bounds how many wait there.
-    pub fn seat(&self, permit: Option<QueuePermit>) -> QueuePermit {
+    pub(crate) fn seat(&self, permit: Option<QueuePermit>) -> QueuePermit {
         permit.unwrap_or_else(|| {
+            // Beyond the bound, if need be. The store has booked the place already, and to refuse now would waste it.
             self.waiting.fetch_add(1, Ordering::AcqRel);
             QueuePermit { waiting: Arc::clone(&self.waiting) }
         })
@@ -283,7 +284,7 @@ impl Gate {
 
     /// How long an admitted request waits that may go in after `wait`.
     #[inline]
-    pub fn admit(&self, wait: Duration) -> Option<Duration> {
+    pub(crate) fn admit(&self, wait: Duration) -> Option<Duration> {
         if wait.is_zero() || self.tells_waits {
             return None;
         }

@@ -8,14 +8,13 @@ use std::{fmt, mem};
 
 pub use self::record::{BodyGuard, HeaderLines, ReplyHead, ReplyRecord};
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
+use crate::admission::known::position;
 use crate::admission::unserved::is_unserved;
 use crate::cost::account::{Account, Reply};
 use crate::http::fields;
 use crate::http::line::{Line, Text};
-use crate::key::KeptKey;
-use crate::limit::{
-    Decision, Limit, LimitInternals as _, Outcome, OutcomeInternals as _, Receipt, Verdict,
-};
+use crate::key::StoredKey;
+use crate::limit::{Decision, Limit, Outcome, OutcomeInternals as _, Receipt, Verdict};
 use crate::observe::observer::Event;
 use crate::response::LazyDecision;
 use crate::store::Store;
@@ -49,7 +48,7 @@ enum Charged {
     Nothing,
     /// A charge to one known limit, as most are. It is kept in place, and without the parts of a [`Debit`] that follow
     /// from the limit: it moves along with the future of the response, several times.
-    One(One),
+    One(KnownDebit),
     Several(Box<(Charge, Outcome)>),
     /// A limit is exceeded, and the request is served all the same, in full or less.
     Exceeded {
@@ -58,8 +57,8 @@ enum Charged {
     },
 }
 
-struct One {
-    key: KeptKey,
+struct KnownDebit {
+    key: StoredKey,
     cost: u64,
     account: Option<Account>,
     outcome: Outcome,
@@ -104,10 +103,13 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline(always)]
     pub(crate) fn open(enforcer: E, charge: &mut Charge, outcome: Outcome) -> Self {
         let only = charge.only();
-        let known = only.and_then(|debit| Some((debit, position(&enforcer, &debit.limit)?)));
+        // A known limit is remembered as an index into the enforcer, which the request keeps anyway. This value moves
+        // with the future and the body of the response, and a copy of the limit would move along.
+        let limits = &enforcer.as_enforcer().known;
+        let known = only.and_then(|debit| Some((debit, position(limits, &debit.limit)?)));
         let charge = match known {
-            Some((debit, at)) => Charged::One(One {
-                key: KeptKey::of(&debit.key),
+            Some((debit, at)) => Charged::One(KnownDebit {
+                key: StoredKey::of(&debit.key),
                 cost: debit.cost,
                 account: debit.account.clone(),
                 outcome,
@@ -190,7 +192,7 @@ impl<E: AsEnforcer> Paid<E> {
     }
 
     #[inline]
-    fn limit(&self, one: &One) -> Option<&Limit> {
+    fn limit(&self, one: &KnownDebit) -> Option<&Limit> {
         Some(self.settings()?.known[one.at as usize].limit())
     }
 
@@ -258,6 +260,7 @@ impl<E: AsEnforcer> Paid<E> {
             Charged::Several(_) => false,
             Charged::Nothing | Charged::Exceeded { .. } => true,
         };
+        // Settled without building a debit. Anything else goes to a function of its own, so that this one is inlined.
         if stands {
             self.stage = Stage::Settled;
         } else if self.is_open() {
@@ -269,6 +272,7 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline(never)]
     fn close_by(&mut self, reply: &impl ReplyHead, is_refusal: bool) {
         let is_running = reply.running().is_some();
+        // Where a limit further in refused, everything is given back with the head. Nothing waits for such a body.
         let is_late = self.may_wait() && !is_refusal;
         let waits = |debit: &Debit| is_late && debit.waits(is_running);
         let debits = self.debits();
@@ -279,6 +283,8 @@ impl<E: AsEnforcer> Paid<E> {
             return self.end(|debit| debit.spent(reply));
         }
         let is_asked = debits.iter().any(|debit| debit.account_waits(is_running));
+        // Each debit is settled exactly once: here, or when the body ends. `each` passes over those whose cost does not
+        // change, so "not yet" is written as the cost that is charged.
         self.each(&debits, |debit| if waits(debit) { debit.cost } else { debit.spent(reply) });
         let reply = is_asked.then(|| Box::new(reply.record()));
         self.stage = Stage::Answered { is_running, is_final: false, reply };
@@ -288,6 +294,7 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline]
     pub fn take_rest(&mut self) -> Option<Self> {
         let waits = matches!(self.stage, Stage::Answered { .. });
+        // `nothing` is settled, so dropping what stays behind does nothing.
         waits.then(|| mem::replace(self, Self::nothing()))
     }
 
@@ -299,6 +306,7 @@ impl<E: AsEnforcer> Paid<E> {
             return;
         };
         if reply.is_final() {
+            // Only what is settled by a running cost. A place that is held stays held: the connection goes on.
             let is_due = |debit: &Debit| debit.is_by_running() && debit.waits(*is_running);
             let spent =
                 |debit: &Debit| if is_due(debit) { debit.spent(&**reply) } else { debit.cost };
@@ -388,6 +396,7 @@ impl<E: AsEnforcer> Paid<E> {
         let Some(settings) = self.settings() else { return };
         for (debit, receipt) in debits.iter().zip(debits.receipts()) {
             let spent = spent(debit);
+            // A void receipt stands for a charge that was not made. Giving it back would mint credit.
             if spent != debit.cost && !receipt.is_void() {
                 settings.store.settle(debit, &receipt, spent);
             }
@@ -414,10 +423,13 @@ impl<E: AsEnforcer> Drop for Paid<E> {
             Stage::Settled => {}
             Stage::Answered { .. } => self.end_body(),
             Stage::Open if !is_unserved() => {
-                if !matches!(&self.charge, Charged::One(One { is_held: false, .. })) {
+                // A limit that holds nothing keeps its whole charge, which needs no word to the store. Most requests
+                // whose client has gone end here.
+                if !matches!(&self.charge, Charged::One(KnownDebit { is_held: false, .. })) {
                     self.end(kept);
                 }
             }
+            // Never served: it waited here, or in an inner layer that has said so.
             Stage::Open | Stage::Waiting => self.end(|_| 0),
         }
     }
@@ -426,12 +438,6 @@ impl<E: AsEnforcer> Drop for Paid<E> {
 /// What stays charged of a request that was served and not settled otherwise: places are given back.
 fn kept(debit: &Debit) -> u64 {
     if debit.limit.is_held() { 0 } else { debit.cost }
-}
-
-#[inline]
-fn position(enforcer: &impl AsEnforcer, limit: &Limit) -> Option<u32> {
-    let known = &enforcer.as_enforcer().known;
-    (0..).zip(known.iter()).find_map(|(at, known)| known.limit().is_same(limit).then_some(at))
 }
 
 impl Charged {

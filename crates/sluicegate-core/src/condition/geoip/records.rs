@@ -13,7 +13,7 @@ const COUNTRY: [PathElement<'_>; 2] = [PathElement::Key("country"), PathElement:
 const PART: [PathElement<'_>; 3] =
     [PathElement::Key("subdivisions"), PathElement::Index(0), PathElement::Key("iso_code")];
 
-type Found<'a> = LookupResult<'a, Vec<u8>>;
+type Lookup<'a> = LookupResult<'a, Vec<u8>>;
 
 /// The contents of a database file. Every record was read once, so lookups do not fail.
 pub(crate) struct Records(Reader<Vec<u8>>);
@@ -63,11 +63,11 @@ impl Records {
     }
 }
 
-fn country<'a>(found: &Found<'a>) -> Result<Option<&'a str>, MaxMindDbError> {
+fn country<'a>(found: &Lookup<'a>) -> Result<Option<&'a str>, MaxMindDbError> {
     found.decode_path(&COUNTRY)
 }
 
-fn part<'a>(found: &Found<'a>) -> Result<Option<&'a str>, MaxMindDbError> {
+fn part<'a>(found: &Lookup<'a>) -> Result<Option<&'a str>, MaxMindDbError> {
     found.decode_path(&PART)
 }
 

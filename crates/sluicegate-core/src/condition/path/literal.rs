@@ -1,6 +1,6 @@
 //! Patterns in the dialects of other routers, which are compared literally here.
 
-use crate::unheard::{self, heard};
+use crate::standard_error::{self, is_recorded};
 
 /// The first segment that other routers take for a variable or an expression.
 pub(super) fn segment(pattern: &str) -> Option<&str> {
@@ -35,7 +35,7 @@ pub(in crate::condition) fn warn(kind: &str, pattern: &str) {
         "a pattern has a segment that is compared literally: a segment of any value is written `{{id}}`, and the rest \
          of a path `*`"
     );
-    unheard::say_unless(heard!(WARN), || {
+    standard_error::write_unless(is_recorded!(WARN), || {
         format!(
             "the {kind} pattern `{pattern}` compares `{segment}` literally: a segment of any value is written `{{id}}`"
         )

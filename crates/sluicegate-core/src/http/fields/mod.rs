@@ -124,7 +124,7 @@ pub fn tightest(decision: &Decision) -> Option<&LimitStatus> {
 }
 
 /// The value of `X-RateLimit-Reset` for a status: seconds until more remains.
-pub fn x_reset(status: &LimitStatus) -> u64 {
+pub(crate) fn x_reset(status: &LimitStatus) -> u64 {
     status.window.map_or(0, seconds)
 }
 

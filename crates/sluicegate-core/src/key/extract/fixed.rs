@@ -27,18 +27,3 @@ impl<V: View, P: Part> Key<V> for Const<P> {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::testing::{Request, key};
-
-    #[test]
-    fn global_is_one_key_and_no_constant_is_it() {
-        let request = Request::default();
-        let other = Request { path: "/other".into(), ..Request::default() };
-        assert_eq!(key(&Global, &request), key(&Global, &other));
-        assert_ne!(key(&Global, &request), key(&Const(()), &request));
-        assert_ne!(key(&Const("a"), &request), key(&Const("b"), &request));
-    }
-}

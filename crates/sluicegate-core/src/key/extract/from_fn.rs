@@ -51,23 +51,3 @@ impl<F> fmt::Debug for FromFn<F> {
         f.debug_struct("FromFn").finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::testing::{Request, key, missing};
-
-    #[test]
-    fn a_function_sees_the_frameworks_request() {
-        let by_length = from_fn(|request: &Request| Some(request.path.len()));
-        let request = |path: &str| Request { path: path.into(), ..Request::default() };
-        assert_eq!(key(&by_length, &request("/a")), key(&by_length, &request("/b")));
-        assert_ne!(key(&by_length, &request("/a")), key(&by_length, &request("/ab")));
-    }
-
-    #[test]
-    fn nothing_found_is_the_clients_to_mend() {
-        let nothing = from_fn(|_: &Request| None::<&str>);
-        assert!(missing(&nothing, &Request::default()).is_client());
-    }
-}

@@ -13,6 +13,8 @@ mod optional;
 mod pairs;
 mod query;
 mod target;
+#[cfg(test)]
+mod tests;
 mod tuple;
 
 pub use self::claim::Claim;

@@ -13,29 +13,3 @@ impl<V: View, K: Key<V>> Key<V> for Optional<K> {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::testing::{Request, key, missing};
-    use crate::key::{Header, Route};
-
-    #[test]
-    fn what_is_there_is_the_key_that_it_is_without_optional() {
-        let request = Request::default().header("a", "1");
-        assert_eq!(key(&Optional(Header("a")), &request), key(&Header("a"), &request));
-    }
-
-    #[test]
-    fn only_what_the_client_left_out_owes_nothing() {
-        assert!(missing(&Optional(Header("a")), &Request::default()).is_exempt());
-        assert!(missing(&Optional(Route), &Request::default()).is_server());
-    }
-
-    #[test]
-    fn a_header_sent_twice_is_no_way_out() {
-        let request = Request::default().header("a", "1").header("a", "2");
-        let missing = missing(&Optional(Header("a")), &request);
-        assert!(missing.is_client() && !missing.is_exempt());
-    }
-}

@@ -30,7 +30,7 @@ pub(super) enum Plus {
     Plus,
 }
 
-pub(super) enum Found<'a> {
+pub(super) enum PairValue<'a> {
     Nothing,
     One(Cow<'a, [u8]>),
     /// Several different values. It is unknown which of them a handler reads.
@@ -42,31 +42,35 @@ pub(super) enum Found<'a> {
 pub(crate) struct PairReadings {
     /// How many bytes were scanned.
     scanned: Cell<usize>,
-    sorted: OnceCell<Sorted>,
+    sorted: OnceCell<SortedPairs>,
 }
 
 /// Pairs that have not been decoded.
-pub(super) struct Pairs<'a, I> {
+pub(super) struct Pairs<'a, I, L> {
     pub(super) pairs: I,
-    /// The same once more, to be counted first.
-    pub(super) counted: I,
+    /// The bytes of each, to be counted first.
+    pub(super) counted: L,
     pub(super) readings: &'a PairReadings,
     pub(super) plus: Plus,
     /// What they are: "a query", "cookies".
     pub(super) noun: &'static str,
 }
 
-impl<'a, I: Iterator<Item = (&'a [u8], &'a [u8])>> Pairs<'a, I> {
+impl<'a, I, L> Pairs<'a, I, L>
+where
+    I: Iterator<Item = (&'a [u8], &'a [u8])>,
+    L: Iterator<Item = usize>,
+{
     /// The value of `name`, decoded. The first time, it allocates only if there is something to decode.
-    pub(super) fn find(self, name: &'a str) -> Result<Found<'a>, Missing> {
+    pub(super) fn find(self, name: &'a str) -> Result<PairValue<'a>, Missing> {
         let mut values = self.values(name)?;
         let Some(first) = values.next() else {
-            return Ok(Found::Nothing);
+            return Ok(PairValue::Nothing);
         };
         if values.any(|value| value != first) {
-            return Ok(Found::Several);
+            return Ok(PairValue::Several);
         }
-        Ok(Found::One(first))
+        Ok(PairValue::One(first))
     }
 
     /// Every value of `name`, decoded.
@@ -81,7 +85,7 @@ impl<'a, I: Iterator<Item = (&'a [u8], &'a [u8])>> Pairs<'a, I> {
             before > 0 && before + length > MOST_SCANNED
         };
         let (scanned, sorted) = if is_sorted {
-            let sorted = readings.sorted.get_or_init(|| Sorted::of(pairs, plus));
+            let sorted = readings.sorted.get_or_init(|| SortedPairs::of(pairs, plus));
             (None, Some(sorted.values(name.as_bytes()).map(Cow::Borrowed)))
         } else {
             let is_named = move |(key, _): &(&[u8], _)| decoded(key, plus).eq(name.bytes());
@@ -92,14 +96,11 @@ impl<'a, I: Iterator<Item = (&'a [u8], &'a [u8])>> Pairs<'a, I> {
 }
 
 /// How much there is to scan. An error if there are too many pairs, or they are too long.
-fn check<'a>(
-    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    noun: &str,
-) -> Result<usize, Missing> {
+fn check(pairs: impl Iterator<Item = usize>, noun: &str) -> Result<usize, Missing> {
     let (mut count, mut length) = (0, 0);
-    for (name, value) in pairs {
+    for bytes in pairs {
         count += 1;
-        length += name.len() + value.len();
+        length += bytes;
         if count > MAX_PAIRS || length > MAX_PAIRS_LENGTH {
             return Err(Missing::ambiguous(format!(
                 "{noun} of at most {MAX_PAIRS} pairs and {MAX_PAIRS_LENGTH} bytes"
@@ -112,13 +113,13 @@ fn check<'a>(
 
 /// Decoded pairs, ordered by name.
 #[derive(Debug)]
-struct Sorted {
+struct SortedPairs {
     text: Vec<u8>,
     /// Where the names and the values are in the text.
     pairs: Vec<(Range<usize>, Range<usize>)>,
 }
 
-impl Sorted {
+impl SortedPairs {
     fn of<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>, plus: Plus) -> Self {
         let mut text = Vec::new();
         let mut put = |part: &[u8]| {
@@ -205,11 +206,12 @@ mod tests {
     fn what_needs_no_decoding_is_borrowed_at_first() {
         let found = |value: &'static [u8], plus| {
             let readings = Box::leak(Box::default());
-            let [pairs, counted] = [(); 2].map(|()| [(&b"k"[..], value)].into_iter());
+            let (pairs, counted) =
+                ([(&b"k"[..], value)].into_iter(), [1 + value.len()].into_iter());
             Pairs { pairs, counted, readings, plus, noun: "pairs" }.find("k")
         };
-        assert!(matches!(found(b"ab", Plus::Space), Ok(Found::One(Cow::Borrowed(b"ab")))));
-        assert!(matches!(found(b"a+b", Plus::Plus), Ok(Found::One(Cow::Borrowed(b"a+b")))));
-        assert!(matches!(found(b"a+b", Plus::Space), Ok(Found::One(Cow::Owned(_)))));
+        assert!(matches!(found(b"ab", Plus::Space), Ok(PairValue::One(Cow::Borrowed(b"ab")))));
+        assert!(matches!(found(b"a+b", Plus::Plus), Ok(PairValue::One(Cow::Borrowed(b"a+b")))));
+        assert!(matches!(found(b"a+b", Plus::Space), Ok(PairValue::One(Cow::Owned(_)))));
     }
 }

@@ -46,39 +46,3 @@ impl<V: View> Key<V> for Route {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::testing::{Request, key, missing};
-
-    #[test]
-    fn equal_text_from_two_places_is_two_keys() {
-        let request = Request {
-            method: "/a".into(),
-            path: "/a".into(),
-            route: Some("/a".into()),
-            ..Request::default()
-        };
-        assert_ne!(key(&Path, &request), key(&Route, &request));
-        assert_ne!(key(&Path, &request), key(&Method, &request));
-    }
-
-    #[test]
-    fn every_path_of_a_route_is_one_key() {
-        let request = |path: &str| Request {
-            path: path.into(),
-            route: Some("/{id}".into()),
-            ..Request::default()
-        };
-        assert_eq!(key(&Route, &request("/1")), key(&Route, &request("/2")));
-        assert_ne!(key(&Path, &request("/1")), key(&Path, &request("/2")));
-    }
-
-    #[test]
-    fn a_missing_route_is_the_servers_to_mend() {
-        let missing = missing(&Route, &Request::default());
-        assert!(missing.is_server());
-        assert_eq!(missing.hint(), "use the router");
-    }
-}

@@ -1,6 +1,6 @@
 //! Warnings for the operator about keys by address.
 
-use crate::unheard::{self, heard};
+use crate::standard_error::{self, is_recorded};
 
 /// Logged once for each key by a client's address.
 pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
@@ -12,7 +12,7 @@ pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
          clients are: name the header that the proxy writes with `Ip::header`. A proxy's own health \
          checks have none either"
     );
-    unheard::say_unless(heard!(WARN), || {
+    standard_error::write_unless(is_recorded!(WARN), || {
         format!(
             "a request from the trusted proxy {proxy} has no header `{header}`: all its clients share one key"
         )

@@ -9,16 +9,18 @@ pub(crate) mod logged;
 
 use crate::key::Missing;
 use crate::limit::{Decision, Limit, LimitStatus};
+use crate::standard_error::{self, is_recorded};
 use crate::store::OnStoreError;
 use crate::store::StoreError;
-use crate::unheard::{self, heard};
 
 /// At most one a second, for what the server does not provide.
 pub(crate) fn keyless(missing: &Missing, so_far: u64) {
     if missing.is_server() {
         #[cfg(feature = "tracing")]
         tracing::error!(so_far, "{missing}");
-        unheard::say_unless(heard!(ERROR), || format!("requests are answered with 500: {missing}"));
+        standard_error::write_unless(is_recorded!(ERROR), || {
+            format!("requests are answered with 500: {missing}")
+        });
     } else {
         #[cfg(feature = "tracing")]
         tracing::debug!("{missing}");
@@ -28,7 +30,7 @@ pub(crate) fn keyless(missing: &Missing, so_far: u64) {
 pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::debug!(
-        limits = %Named(decision, |status| status.refused),
+        limits = %DecidingNames(decision, |status| status.refused),
         who = who(),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
@@ -47,7 +49,7 @@ pub(crate) fn on_trial(
     #[cfg(feature = "tracing")]
     if let Some(so_far) = so_far {
         tracing::info!(
-            limits = %Named(decision, limits),
+            limits = %DecidingNames(decision, limits),
             who = who(),
             banned = decision.is_banned(),
             retry_after = ?decision.retry_after(),
@@ -55,7 +57,7 @@ pub(crate) fn on_trial(
             "{how}"
         );
     } else {
-        tracing::debug!(limits = %Named(decision, limits), who = who(), "{how}");
+        tracing::debug!(limits = %DecidingNames(decision, limits), who = who(), "{how}");
     }
 }
 
@@ -63,7 +65,7 @@ pub(crate) fn on_trial(
 pub(crate) fn banned(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::warn!(
-        limits = %Named(decision, |status| status.refused),
+        limits = %DecidingNames(decision, |status| status.refused),
         who = who(),
         retry_after = ?decision.retry_after(),
         "banned: {how}"
@@ -80,7 +82,7 @@ pub(crate) fn soft(limit: &Limit, who: Option<String>) {
 pub(crate) fn uncounted(decision: &Decision, so_far: u64) {
     #[cfg(feature = "tracing")]
     tracing::warn!(
-        limits = %Named(decision, |status| status.uncounted),
+        limits = %DecidingNames(decision, |status| status.uncounted),
         so_far,
         "not counted: the store has no room for another key"
     );
@@ -95,7 +97,9 @@ pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) 
         so_far,
         "no decision: {error}"
     );
-    unheard::say_unless(heard!(WARN), || format!("no decision: {error}; then {then:?}"));
+    standard_error::write_unless(is_recorded!(WARN), || {
+        format!("no decision: {error}; then {then:?}")
+    });
 }
 
 /// At most one a second.
@@ -109,10 +113,10 @@ pub(crate) fn unread(so_far: u64) {
 
 /// The names of the limits for which that is true.
 #[cfg(feature = "tracing")]
-struct Named<'a>(&'a Decision, fn(&LimitStatus) -> bool);
+struct DecidingNames<'a>(&'a Decision, fn(&LimitStatus) -> bool);
 
 #[cfg(feature = "tracing")]
-impl std::fmt::Display for Named<'_> {
+impl std::fmt::Display for DecidingNames<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, status) in self.0.statuses().filter(|status| self.1(status)).enumerate() {
             let comma = if i > 0 { ", " } else { "" };

@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::summary::{Seen, Summary};
+use super::summary::{RefusalBounds, Summary};
 use crate::key::KeyBuf;
 use crate::observe::show::ShowKeys;
 
@@ -40,10 +40,10 @@ impl MostRefused {
         show: &ShowKeys,
     ) -> Self {
         let total: u64 = parts.iter().map(Summary::total).sum();
-        let shown = merged(parts).into_iter().take(keys).map(|seen| RefusedKey {
-            who: show.show(&seen.key).unwrap_or_default(),
-            at_least: seen.at_least,
-            at_most: seen.at_most + missed,
+        let shown = merged(parts).into_iter().take(keys).map(|bounds| RefusedKey {
+            who: show.show(&bounds.key).unwrap_or_default(),
+            at_least: bounds.at_least,
+            at_most: bounds.at_most + missed,
         });
         Self { policy: policy.to_owned(), refusals: total + missed, missed, keys: shown.collect() }
     }
@@ -51,18 +51,18 @@ impl MostRefused {
 
 /// The keys with a counter in any part, the most refused first. In a part without a counter for the key, it was
 /// refused at most as often as the lowest counter there says.
-pub(super) fn merged(parts: &[Summary]) -> Vec<Seen> {
+pub(super) fn merged(parts: &[Summary]) -> Vec<RefusalBounds> {
     let unseen: u64 = parts.iter().map(Summary::at_most_unseen).sum();
-    let mut all: HashMap<KeyBuf, Seen> = HashMap::new();
+    let mut all: HashMap<KeyBuf, RefusalBounds> = HashMap::new();
     for part in parts {
-        for seen in part.seen() {
-            let nobody = Seen { key: seen.key, at_least: 0, at_most: unseen };
-            let sum = all.entry(seen.key).or_insert(nobody);
-            sum.at_least += seen.at_least;
-            sum.at_most += seen.at_most - part.at_most_unseen();
+        for bounds in part.bounds() {
+            let nobody = RefusalBounds { key: bounds.key, at_least: 0, at_most: unseen };
+            let sum = all.entry(bounds.key).or_insert(nobody);
+            sum.at_least += bounds.at_least;
+            sum.at_most += bounds.at_most - part.at_most_unseen();
         }
     }
     let mut all: Vec<_> = all.into_values().collect();
-    all.sort_by_key(|seen| Reverse((seen.at_most, seen.at_least)));
+    all.sort_by_key(|bounds| Reverse((bounds.at_most, bounds.at_least)));
     all
 }

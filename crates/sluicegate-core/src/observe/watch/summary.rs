@@ -27,7 +27,7 @@ struct Owner {
 
 /// The bounds of a key's refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RefusalBounds {
     pub(super) key: KeyBuf,
     pub(super) at_least: u64,
     pub(super) at_most: u64,
@@ -66,8 +66,8 @@ impl Summary {
     }
 
     /// The keys with a counter.
-    pub(super) fn seen(&self) -> impl Iterator<Item = Seen> {
-        self.owners.iter().zip(&self.counts).map(|(owner, count)| Seen {
+    pub(super) fn bounds(&self) -> impl Iterator<Item = RefusalBounds> {
+        self.owners.iter().zip(&self.counts).map(|(owner, count)| RefusalBounds {
             key: owner.key,
             at_least: count - owner.inherited,
             at_most: *count,

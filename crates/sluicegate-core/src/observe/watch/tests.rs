@@ -111,7 +111,7 @@ fn memory_is_bounded_under_a_flood_of_keys() {
     let snapshot = watch.snapshot();
     assert_eq!((snapshot[0].refusals, snapshot[0].keys.len()), (10_000, 4));
     let policy = watch.notes.policies.iter().next().unwrap();
-    assert!(policy.kept.parts().all(|part| part.seen().count() <= SPARE * 4));
+    assert!(policy.kept.parts().all(|part| part.bounds().count() <= SPARE * 4));
 }
 
 #[test]

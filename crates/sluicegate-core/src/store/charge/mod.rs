@@ -114,12 +114,16 @@ impl Charge {
         let same =
             self.debits.iter_mut().find(|debit| debit.limit.id() == limit.id() && debit.key == key);
         if let Some(debit) = same {
+            // The same identity with different settings: one of them would silently lose, so it is an error of the
+            // server.
             if debit.limit != limit {
                 return Err(Missing::server(
                     format!("a name that tells `{}` from `{limit}`", debit.limit),
                     "give each limit of a rule its own `.named(..)`",
                 ));
             }
+            // Two rules that charge the same limit and key make one debit of the sum, because one row can be taken out
+            // once per decision.
             debit.account = Account::joined(debit.account.take(), debit.cost, account, cost);
             debit.cost = debit.cost.saturating_add(cost);
             debit.is_length |= is_length;
@@ -188,6 +192,7 @@ impl Charge {
     #[inline]
     pub fn keys(&self) -> Keys {
         let mut debits = self.debits.iter();
+        // By comparison, and not by how many rules there were: two rules may well produce the same key.
         let first = debits.next().map(|debit| &debit.key);
         if debits.all(|debit| Some(&debit.key) == first) { Keys::One } else { Keys::Several }
     }

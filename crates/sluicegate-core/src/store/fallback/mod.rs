@@ -97,11 +97,15 @@ where
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         let mut inner = *receipt;
+        // One bit for each fallback that the charge has passed, that of the outermost in the lowest place. So nested
+        // ones each read their own.
         inner.via >>= 1;
         match receipt.via & 1 {
             0 => {
                 self.0.settle(debit, &inner, spent);
                 if !receipt.is_void() {
+                    // The second store followed the charge, so it follows what is given back. Otherwise it would get
+                    // fuller with each failed request.
                     self.1.follow(debit, debit.cost, spent);
                 }
             }
@@ -171,6 +175,7 @@ impl Ask {
                 }
             }
         }
+        // Refusals too, and those above all: a process that was refused knows from this alone that others have spent.
         for (debit, status) in charge.debits().zip(outcome.decision(charge).statuses()) {
             second.follow_status(debit, status);
         }

@@ -84,6 +84,9 @@ pub(super) trait Bucket: Default {
     fn find(&self, fingerprint: u64) -> Option<usize> {
         // Compares all rows, even after a match: a branch on the match would be mispredicted more often than not.
         let is_at = |row| u32::from(self.fingerprint_at(row) == fingerprint) << row;
+        // No fingerprint is 0, so an empty row never matches. A bucket may hold a fingerprint twice, if a row moved to
+        // where its key had left one that has recovered. Rows move to the first free place, so the live one is the
+        // lower of the two, and that is the one found here.
         let found = (0..Self::ROWS).fold(0, |found, row| found | is_at(row));
         (found != 0).then(|| found.trailing_zeros() as usize)
     }
@@ -165,6 +168,8 @@ impl<B: Bucket> Guard<'_, B> {
     }
 
     pub(super) fn note_displaced_until(&self, expiry: u32) {
+        // Only ever later: an earlier record would end while another displaced row still counts. No atomic maximum is
+        // needed, because all writers hold the lock.
         let until = self.displaced_until().load(Ordering::Relaxed).max(expiry);
         self.displaced_until().store(until, Ordering::Relaxed);
     }
@@ -191,6 +196,7 @@ impl<B: Bucket> Deref for Guard<'_, B> {
 impl<B: Bucket> Drop for Guard<'_, B> {
     #[inline]
     fn drop(&mut self) {
+        // Also when a panic unwinds, or every other thread would wait for this bucket for ever.
         self.bucket_lock().unlock();
     }
 }

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::Inner;
 use super::bucket::Bucket;
-use super::checked_out::{CheckedOut, Target};
+use super::checkout::{Checkout, Target};
 use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
 use super::log_budget::reserved_by;
 use super::moment::Moment;
@@ -17,9 +17,11 @@ use crate::store::charge::{Charge, Debit};
 
 /// Where the state of a limit was found.
 #[derive(Default)]
-struct Located {
+struct Location {
     own: Option<RowIndex>,
     shared_row: Option<RowIndex>,
+    /// Whether its own row was made for this charge.
+    is_new: bool,
     /// What a new row begins with.
     seed: Option<Box<State>>,
 }
@@ -31,9 +33,12 @@ impl Inner {
         &self,
         charge: &Charge,
         find: FindMode,
-        run: impl FnOnce(&mut [CheckedOut], u64) -> R,
+        run: impl FnOnce(&mut [Checkout], u64) -> R,
     ) -> R {
         let target = match charge.only() {
+            // Three paths, from the cheapest to the general one, because a decision under the lock is mostly about one
+            // limit in its first bucket. Each returns `run` uncalled where it does not suffice, so an operation runs
+            // exactly once.
             Some(debit) if !debit.limit.has_extra_state() => {
                 let target = self.target(debit);
                 let run = match debit.limit.fits_one_word() {
@@ -64,7 +69,7 @@ impl Inner {
         &self,
         target: &[Target<'_>],
         find: FindMode,
-        run: impl FnOnce(&mut [CheckedOut], u64) -> R,
+        run: impl FnOnce(&mut [Checkout], u64) -> R,
     ) -> R {
         // Most rows are in their first bucket, so the other buckets are locked only if necessary.
         match self.within(target, find, 1, run) {
@@ -89,7 +94,7 @@ impl Inner {
 
     /// Finds one row in its first bucket, under the lock, without allocating. Returns `run` if the other buckets have
     /// to be searched.
-    fn one<R, B: WordRows, F: FnOnce(&mut [CheckedOut], u64) -> R>(
+    fn one<R, B: WordRows, F: FnOnce(&mut [Checkout], u64) -> R>(
         &self,
         table: &Table<B>,
         &Target { limit, fingerprint, .. }: &Target<'_>,
@@ -105,6 +110,8 @@ impl Inner {
         if row.is_none() {
             // A key may have been counted in a shared row. That must not be forgotten.
             let is_shared = find != FindMode::Existing && self.shared_rows.is_live(moment.now);
+            // Only where nothing says that the key is counted elsewhere. Two rows of one key would each admit the whole
+            // limit.
             if find == FindMode::OrInsert && !has_displaced && !is_shared {
                 row = bucket.claim_free(fingerprint, tick, |_| false).map(|(row, _)| row);
             }
@@ -114,10 +121,11 @@ impl Inner {
         }
         let words = row.map_or([0; 2], |row| B::words(bucket.take(row), moment));
         let now = self.clock.at_least(moment.now, limit.since(words));
-        let mut found = [CheckedOut::of_words(words, row.map(|row| (0, row)))];
+        // The index of the bucket is never used here: this path has only the one bucket.
+        let mut found = [Checkout::of_words(words, row.map(|row| (0, row)))];
         let result = run(&mut found, now);
         if let Some(row) = row {
-            let [CheckedOut { state: State { words, .. }, .. }] = found;
+            let [Checkout { state: State { words, .. }, .. }] = found;
             let (content, expiry) = B::content(table, limit, words, moment, now);
             bucket.put(row, content, expiry);
         }
@@ -126,7 +134,7 @@ impl Inner {
 
     /// Finds the row of a limit with more than two words in its first bucket, under the lock, without allocating. Returns
     /// `run` if there is none.
-    fn with_one_full_state<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
+    fn with_one_full_state<R, F: FnOnce(&mut [Checkout], u64) -> R>(
         &self,
         &Target { limit, fingerprint, .. }: &Target<'_>,
         find: FindMode,
@@ -149,14 +157,14 @@ impl Inner {
         &self,
         target: &[Target<'_>],
         find: FindMode,
-        run: impl FnOnce(&mut [CheckedOut], u64) -> R,
+        run: impl FnOnce(&mut [Checkout], u64) -> R,
     ) -> R {
         let result = self.within(target, find, CHOICES, run);
         result.unwrap_or_else(|_| unreachable!("all choices were searched"))
     }
 
     /// Searches the first `choices` buckets of each row. Returns `run` if more of them have to be searched.
-    fn within<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
+    fn within<R, F: FnOnce(&mut [Checkout], u64) -> R>(
         &self,
         target: &[Target<'_>],
         find: FindMode,
@@ -167,6 +175,9 @@ impl Inner {
             let of_kind = move |target: &&Target<'_>| RowKind::of(target.limit) == kind;
             target.iter().filter(of_kind).map(|target| target.fingerprint)
         };
+        // The tables are locked in the order in which they stand here, and the shared rows after them. Within a table,
+        // buckets are locked in ascending order. So all locks of the store have one order, and no two threads wait for
+        // each other.
         let mut one_word =
             LockedBuckets::lock(&self.one_word, fingerprints(RowKind::OneWord), choices);
         let mut two_words =
@@ -177,10 +188,17 @@ impl Inner {
         let moment = self.moment_in_order();
         let Moment { now, since } = moment;
 
+        // Locking the shared rows too would slow down every decision about several limits. As long as no key was
+        // without room, two loads of atomics say that they can be left out. Relaxed is enough: a decision by a shared
+        // row is noted while the buckets of its key are locked, and one of these is locked here.
         let is_live = find != FindMode::Existing && self.shared_rows.is_live(now);
         let mut shared = is_live.then(|| self.shared(target, now));
+        // Two limits of one charge must not share a row, or each would undo what the other writes.
+        let used = |located: &[Location]| -> SmallVec<[Option<RowIndex>; USUAL_LIMITS]> {
+            located.iter().map(|located| located.shared_row).collect()
+        };
         // All rows are found before any is taken out: if a search has to lock more buckets, nothing has to be put back.
-        let mut located = SmallVec::<[Located; USUAL_LIMITS]>::new();
+        let mut located = SmallVec::<[Location; USUAL_LIMITS]>::new();
         for one in target {
             let Target { limit, fingerprint, .. } = *one;
             let shared_row = shared.as_ref().and_then(|shared| self.live_in(shared, one));
@@ -198,22 +216,40 @@ impl Inner {
                 }
             };
             located.push(match found_at {
-                SearchResult::Found(place) => Located { own: Some(place), ..Located::default() },
+                SearchResult::Found(place) => Location { own: Some(place), ..Location::default() },
                 SearchResult::Inserted(place) => {
+                    // The key may have spent in the shared row. Without the seed, waiting for room would be a way to a
+                    // fresh budget.
                     let seed = |shared: &LockedSharedRows<'_>| self.seed_of(shared, shared_row?);
                     let seed = shared.as_ref().and_then(seed);
-                    Located { own: Some(place), shared_row: None, seed }
+                    Location { own: Some(place), shared_row: None, is_new: true, seed }
                 }
-                SearchResult::Absent => Located { shared_row, ..Located::default() },
-                SearchResult::Full => Located::default(),
-                SearchResult::NotLocked => return Err(run),
+                SearchResult::Absent => {
+                    let is_used = used(&located).contains(&shared_row);
+                    let shared_row = shared_row.filter(|_| !is_used);
+                    Location { shared_row, ..Location::default() }
+                }
+                SearchResult::Full => Location::default(),
+                SearchResult::NotLocked => {
+                    // The search begins again with more locks. It would take a row that was made here for an old row of
+                    // the key, which needs no seed, and the key would be rid of what it has spent in the shared row.
+                    for (Target { limit, .. }, location) in target.iter().zip(&located) {
+                        let Some(place) = location.own.filter(|_| location.is_new) else {
+                            continue;
+                        };
+                        match RowKind::of(limit) {
+                            RowKind::OneWord => one_word.give_up(place),
+                            RowKind::TwoWords => two_words.give_up(place),
+                            RowKind::FullState => full_state.give_up(place),
+                        }
+                    }
+                    return Err(run);
+                }
             });
         }
-        // Two limits of one charge must not share a row, or each would undo what the other writes.
-        let used = |located: &[Located]| -> SmallVec<[Option<RowIndex>; USUAL_LIMITS]> {
-            located.iter().map(|located| located.shared_row).collect()
-        };
         for (at, one) in target.iter().enumerate() {
+            // After all own rows were sought: only then is it known which keys are without room, and which shared rows
+            // are taken.
             if find == FindMode::OrInsert
                 && located[at].own.is_none()
                 && located[at].shared_row.is_none()
@@ -224,13 +260,14 @@ impl Inner {
         }
 
         let taken = target.iter().zip(located).map(|(Target { limit, .. }, located)| {
-            let Located { own, shared_row, seed } = located;
+            let Location { own, shared_row, seed, .. } = located;
             let found = match (own, shared_row, RowKind::of(limit)) {
-                (None, None, _) => return CheckedOut::of_words(Words::default(), None),
+                (None, None, _) => return Checkout::of_words(Words::default(), None),
                 (None, Some(at), _) => {
                     let shared = shared.as_ref().expect("a row was found there");
                     return self.take_shared(shared, limit, at, find, now);
                 }
+                // A claimed row had its content released when it was claimed, so the seed replaces nothing.
                 (Some(at), _, RowKind::FullState) => {
                     let row = full_state.take(at);
                     self.take_out(limit, at, seed.clone().or(row), find, now)
@@ -240,7 +277,7 @@ impl Inner {
                         RowKind::OneWord => OneWord::words(one_word.take(at), moment),
                         _ => two_words.take(at),
                     };
-                    CheckedOut::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
+                    Checkout::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
                 }
             };
             found.begun_with(seed)
@@ -260,25 +297,23 @@ impl Inner {
                 self.put_shared(shared, one, place, found, now);
                 continue;
             }
+            // No room, and no shared row: the state was a fresh one, for the answer only.
             let Some(place) = found.place else { continue };
-            // A new row that nothing was written to would take the place of a key that spends.
+            // A new row that nothing was written to would take the place of a key that spends. It is freed without being
+            // written: a thread could spend from a word between the two, and that would be forgotten.
             let is_in_vain = found.is_in_vain();
             match RowKind::of(limit) {
+                RowKind::OneWord if is_in_vain => one_word.give_up(place),
+                RowKind::TwoWords if is_in_vain => two_words.give_up(place),
                 RowKind::OneWord => {
                     let (content, expiry) =
                         WordRows::content(&self.one_word, limit, found.state.words, moment, now);
                     one_word.put(place, *fingerprint, content, expiry);
-                    if is_in_vain {
-                        one_word.give_up(place);
-                    }
                 }
                 RowKind::TwoWords => {
                     let (content, expiry) =
                         WordRows::content(&self.two_words, limit, found.state.words, moment, now);
                     two_words.put(place, *fingerprint, content, expiry);
-                    if is_in_vain {
-                        two_words.give_up(place);
-                    }
                 }
                 RowKind::FullState => {
                     let (content, expiry) = self.put_away(limit, found, now);
@@ -301,7 +336,7 @@ impl Inner {
         row: Option<Box<State>>,
         find: FindMode,
         now: u64,
-    ) -> CheckedOut {
+    ) -> Checkout {
         self.take_out_with(limit, place, row, (find, MOST_ENTRIES), now)
     }
 
@@ -313,7 +348,7 @@ impl Inner {
         row: Option<Box<State>>,
         (find, most): (FindMode, usize),
         now: u64,
-    ) -> CheckedOut {
+    ) -> Checkout {
         // The box is put back with the new state in it, so a decision about a known key does not allocate.
         let mut kept = row.unwrap_or_default();
         let mut state = std::mem::take(&mut *kept);
@@ -324,26 +359,17 @@ impl Inner {
         }
         let (counted, held) = (reserved_by(&state), state.words[0]);
         let (place, kept) = (Some(place), Some(kept));
-        CheckedOut {
-            place,
-            has_room: true,
-            shared_row: None,
-            held,
-            seed: None,
-            counted,
-            state,
-            kept,
-        }
+        Checkout { place, has_room: true, shared_row: None, held, seed: None, counted, state, kept }
     }
 
     /// The content of a row with more than two words, and the tick at which it has recovered.
     pub(super) fn put_away(
         &self,
         limit: &Limit,
-        found: CheckedOut,
+        found: Checkout,
         now: u64,
     ) -> (Option<Box<State>>, u32) {
-        let CheckedOut { state, counted, mut kept, .. } = found;
+        let Checkout { state, counted, mut kept, .. } = found;
         self.recount(counted, reserved_by(&state));
         let expiry = self.full_state.expiry(limit.fresh_in_micros(&state, now), now);
         if let Some(kept) = &mut kept {

@@ -40,10 +40,26 @@ pub(super) struct Lock(AtomicU64);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Version(u64);
 
+impl Version {
+    /// A number that is another one after every time that the lock was held.
+    #[cfg(feature = "file")]
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl Lock {
+    /// The [`number`](Version::number) of the version once this is unlocked. Only for the thread that holds it.
+    #[cfg(feature = "file")]
+    pub(super) fn next_number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) + 1
+    }
+
     /// Reads the version without taking the lock; `None` if it is held.
     #[inline]
     pub(super) fn version(&self) -> Option<Version> {
+        // Acquire, for the release of `unlock`: what is read from here on is at least as new as what the last holder
+        // wrote. A relaxed load could show its count before its rows.
         let count = self.0.load(Ordering::Acquire);
         (count % 2 == 0).then_some(Version(count))
     }
@@ -51,7 +67,9 @@ impl Lock {
     /// Whether no thread has taken the lock since then.
     #[inline]
     pub(super) fn is_unchanged(&self, version: Version) -> bool {
-        // Keeps the reads before this point from being moved after it.
+        // Keeps the reads before this point from being moved after it. If one of them saw a write of a later holder,
+        // the release fence of that holder and this fence make its count visible to the load below, so torn words are
+        // never taken for whole ones. A plain acquire load would not do: it orders only what comes after it.
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == version.0
     }
@@ -59,15 +77,19 @@ impl Lock {
     /// Takes the lock if no thread has taken it since `version`. What was read since then is still current.
     #[inline]
     pub(super) fn lock_if_unchanged(&self, Version(count): Version) -> bool {
+        // The comparison is also the check of what was read before: an equal count means that nobody held the lock in
+        // between. The count has 64 bits, so it does not come back to an old value.
         let locked =
             self.0.compare_exchange(count, count + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // Keeps the writes after this point from being seen before the lock is seen as taken.
+        // Keeps the writes after this point from being seen before the lock is seen as taken. The acquire of the
+        // compare-and-swap does not: it orders what follows after the load of the count, not after the store.
         fence(Ordering::Release);
         locked
     }
 
     #[inline]
     pub(super) fn try_lock(&self) -> bool {
+        // Looks before it swaps. A failed compare-and-swap would still take the cache line away from the holder.
         self.version().is_some_and(|version| self.lock_if_unchanged(version))
     }
 
@@ -81,6 +103,8 @@ impl Lock {
     /// Only for the thread that holds the lock.
     #[inline]
     pub(super) fn unlock(&self) {
+        // Only the holder writes the count while it is odd, so a load and a store do what an atomic addition would,
+        // without a second locked instruction.
         let count = self.0.load(Ordering::Relaxed);
         self.0.store(count + 1, Ordering::Release);
     }

@@ -71,6 +71,8 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         let tick = self.table.tick(now);
         let mut places = [0; CHOICES];
         for (choice, place) in places[..choices].iter_mut().enumerate() {
+            // With several limits, another limit of the charge may have locked fewer of this one's buckets than are
+            // asked for.
             let Some(locked) = self.locked(self.table.choice(fingerprint, choice)) else {
                 return SearchResult::NotLocked;
             };
@@ -102,12 +104,14 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         if !all && places.iter().any(|place| self.buckets[*place].1.has_displaced(tick)) {
             return SearchResult::NotLocked;
         }
+        // Before a free row: a key that comes back takes its old row, and leaves no second one with its fingerprint.
         if let Some(at) = self.recovered(fingerprint, places, tick, &mut release) {
             return SearchResult::Found(at);
         }
         if find != FindMode::OrInsert {
             return SearchResult::Absent;
         }
+        // In the order of the choices. A row in its first bucket is found by one look for as long as it lives.
         let free = places.iter().find_map(|place| {
             let taken = |row| self.taken.contains(&(*place, row));
             let (row, before) = self.buckets[*place].1.claim_free(fingerprint, tick, taken)?;
@@ -120,6 +124,9 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         if !all {
             return SearchResult::NotLocked;
         }
+        // One move and no chain of them, as textbook cuckoo hashing has: a chain would need the locks of buckets far
+        // away, in an order that it finds out on the way. One move looks at four buckets times four rows times three
+        // other choices, which are 48 buckets at most, and fills the table beyond its capacity all the same.
         match places.iter().find_map(|place| self.displace(*place, fingerprint, tick)) {
             Some((at, before)) => {
                 release(before);
@@ -172,6 +179,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         // be used this time.
         let mut full_until = bucket.full_until(tick);
         for row in 0..B::ROWS {
+            // Its place is written down for this charge already. Moving it would leave that pointing at another key.
             if self.taken.contains(&(place, row)) {
                 full_until = 0;
                 continue;
@@ -183,10 +191,15 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
                     continue;
                 }
                 if let Some(before) = self.move_row((place, row), mover, to, tick) {
+                    // `lift` has cleared the row under this lock, and the fingerprint 0 keeps every thread from
+                    // spending there.
+                    self.table.note_moved(mover);
                     let nothing = self.buckets[place].1.claim(row, fingerprint, tick);
                     debug_assert!(nothing.is_some(), "it was cleared");
                     return Some(((place, row), before));
                 }
+                // Read without the lock of that bucket. If it is wrong, the bucket is searched once too often, or left
+                // alone for four seconds at most.
                 full_until = full_until.min(self.table.bucket(to).full_until(tick));
             }
         }
@@ -230,6 +243,18 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         let result = look(&content);
         bucket.put(row, content, expiry);
         result
+    }
+
+    /// The bucket of a row.
+    #[cfg(feature = "file")]
+    pub(super) fn bucket(&self, place: usize) -> &B {
+        &self.buckets[place].1
+    }
+
+    /// The number of that bucket.
+    #[cfg(feature = "file")]
+    pub(super) fn number(&self, place: usize) -> usize {
+        self.buckets[place].0
     }
 
     /// Frees a row that was made for a charge.

@@ -67,7 +67,14 @@ impl LogBudget {
 
     /// The slot in which the logs of a limit are counted.
     fn class(&self, limit: &Limit) -> u8 {
-        let id = limit.id().max(1);
+        self.class_of(limit.id())
+    }
+
+    fn class_of(&self, id: u64) -> u8 {
+        let id = id.max(1);
+        // Open addressing with linear probing: a slot is taken once and never given back, so a slot that was found
+        // belongs to the limit for ever. With more than 64 limits, the later ones share the slot that they begin at,
+        // and together get what one would.
         let first = (id % CLASSES as u64) as usize;
         let is_own = |class: &usize| {
             let owner = &self.classes[*class].id;
@@ -83,6 +90,8 @@ impl LogBudget {
     fn grant(&self, class: u8, more: usize) -> bool {
         // Taken first and given back if it was too much, so that two threads never get the last entries twice.
         let before = self.used.fetch_add(more, Ordering::Relaxed);
+        // `own` counts towards `used` as well, so this is the rule of the threshold: what the limit has after the grant
+        // must not be more than what was free before it.
         let free = self.most.saturating_sub(before);
         let own = self.classes[usize::from(class)].used.fetch_add(more, Ordering::Relaxed);
         if own.saturating_add(more) <= free {
@@ -90,6 +99,12 @@ impl LogBudget {
         }
         self.take_back(Reserved { class, entries: more });
         false
+    }
+
+    /// The id of the first limit that is counted there.
+    #[cfg(feature = "file")]
+    pub(super) fn id_of(&self, class: u8) -> u64 {
+        self.classes[usize::from(class) % CLASSES].id.load(Ordering::Relaxed)
     }
 
     fn add(&self, Reserved { class, entries }: Reserved) {
@@ -114,6 +129,7 @@ impl Inner {
         let before = log.capacity();
         // Only places booked ahead go beyond what the algorithm ever holds. They come one at a time.
         let left = limit.most_entries().saturating_sub(before).max(1);
+        // Twice as much each time, so that a log that grows to its full length is moved a few times only.
         let more = before.max(FIRST_ENTRIES).min(left);
         let more = more.min(most.min(MOST_ENTRIES).saturating_sub(before));
         let class = self.log_budget.class(limit);
@@ -132,6 +148,7 @@ impl Inner {
         if asked == 0 || self.log_budget.grant(class, asked) {
             return true;
         }
+        // Rows that have recovered keep their room until they are reused. A few are looked for now, where it is needed.
         self.sweep();
         self.log_budget.grant(class, asked)
     }
@@ -155,12 +172,31 @@ impl Inner {
     fn sweep(&self) {
         let table = &self.full_state;
         let tick = table.tick(self.clock.now());
+        // One counter for all threads, so each sweeps other buckets, and all of them come up in turn.
         let from = self.log_budget.swept.fetch_add(SWEPT, Ordering::Relaxed);
         for bucket in from..from + SWEPT {
+            // This thread holds locks of the same table. Waiting for one of them would never end, and waiting for
+            // another one could.
             if let Some(bucket) = table.try_lock(bucket % table.buckets()) {
                 bucket.tidy(tick).for_each(|row| self.release(row));
             }
         }
+    }
+}
+
+#[cfg(feature = "file")]
+impl Inner {
+    /// Counts the room of a log that was read from a file, of the limit `id`, or makes it coarser where there is none.
+    /// What a limit may take of what the others leave was decided when the log grew.
+    pub(super) fn count_restored(&self, state: &mut State, id: u64) {
+        let Some(log) = state.log.as_deref_mut() else { return };
+        let free =
+            self.log_budget.most.saturating_sub(self.log_budget.used.load(Ordering::Relaxed));
+        if beyond_own(log.capacity()) > free {
+            *log = log.coarse(OWN);
+        }
+        log.set_class(self.log_budget.class_of(id));
+        self.log_budget.add(reserved_by(state));
     }
 }
 

@@ -7,7 +7,9 @@
 
 mod bucket;
 mod builder;
-mod checked_out;
+mod checkout;
+#[cfg(feature = "file")]
+mod file;
 mod locate;
 mod lock;
 mod locked;
@@ -37,10 +39,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::builder::MemoryBuilder;
 
-use self::checked_out::CheckedOut;
+use self::checkout::Checkout;
 use self::locked::FindMode;
 use self::log_budget::LogBudget;
-use self::moment::{Moment, MonotonicClock};
+use self::moment::{Moment, MonotonicClock, StoreClock};
 use self::one_word::OneWord;
 use self::operation::Operation;
 use self::row::{FourRows, FullState, TwoWords};
@@ -127,11 +129,11 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// assert_eq!(store.capacity(), 1_000_000);
 /// ```
 #[derive(Clone)]
-pub struct Memory(Arc<Inner>);
+pub struct Memory(Arc<Inner>, #[cfg(feature = "file")] Option<Arc<file::Keeper>>);
 
 struct Inner {
-    clock: Clock,
-    /// When the store was made.
+    clock: StoreClock,
+    /// When the store was made, by its time.
     base: u64,
     monotonic: MonotonicClock,
     hash: KeyHash,
@@ -224,6 +226,18 @@ impl Memory {
         self.len() == 0
     }
 
+    /// Writes now what has changed, if the store is [kept in a file](MemoryBuilder::keep_in), and waits until it is on
+    /// the disk. Needed where the store is not dropped at the end, because it is in a `static`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written. The old one stays, and the next write begins a new one.
+    #[cfg(feature = "file")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "file")))]
+    pub fn flush(&self) -> std::io::Result<()> {
+        self.1.as_ref().map_or(Ok(()), |keeper| keeper.flush())
+    }
+
     #[inline(never)]
     fn decided(
         &self,
@@ -235,8 +249,9 @@ impl Memory {
             return Ok(Outcome::free());
         }
         let (outcome, is_shared) = self.0.rows(charge, find, |rows, now| {
-            (operation.of(rows, charge, now), rows.iter().any(CheckedOut::is_shared))
+            (operation.of(rows, charge, now), rows.iter().any(Checkout::is_shared))
         });
+        // Counted after the locks are given back, because all threads share the counter.
         if operation == Operation::Take && is_shared {
             self.0.shared_rows.decisions.fetch_add(1, Ordering::Relaxed);
         }
@@ -256,6 +271,8 @@ impl Store for Memory {
 
     #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
+        // A request that may wait is tried without the lock too, since nearly always it need not wait. Only by a plain
+        // limit: others may write something down for a wait, also where the request is admitted at once.
         let is_patient = charge.patience().is_some();
         let Some(debit) = charge.only().filter(|debit| !is_patient || debit.limit.is_plain())
         else {
@@ -292,6 +309,8 @@ impl Store for Memory {
         let charge = Charge::of(debit.limit, debit.key, debit.cost);
         // A forgotten key has nothing to give back, but more may be charged to it.
         let more = spent > debit.cost;
+        // The row of a key may have changed from the shared one to its own since the charge. It is given back where it
+        // was written, or one would get what the other has lost.
         if receipt.is_together() {
             let settled = self.0.settle_shared(debit, receipt, spent);
             if !settled {
@@ -306,6 +325,8 @@ impl Store for Memory {
         let settled = self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
                 found.state.words = debit.limit.as_written(found.state.words, receipt);
+                // A row of one word comes back in other words of the same meaning. A refund compares words to learn
+                // whether anybody came later, so they take the form of the receipt first.
                 debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
             }
             rows.iter().all(|found| found.has_room)
@@ -339,7 +360,7 @@ impl Store for Memory {
     }
 
     fn clock(&self) -> Clock {
-        self.0.clock.clone()
+        self.0.clock.clock.clone()
     }
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {

@@ -8,7 +8,7 @@
 use super::Memory;
 use super::locked::FindMode;
 use super::operation::Operation;
-use super::spend::NotSpent;
+use super::spend::SpendFailure;
 use crate::key::{self, KeyBuf};
 use crate::limit::{Limit, LimitInternals as _, Outcome, Part, Step};
 use crate::store::StoreError;
@@ -91,7 +91,7 @@ impl Memory {
         };
         match self.0.one_word.spend(&self.0, bucket, fingerprint, cost) {
             Ok(spent) => Ok(spent.into()),
-            Err(not_spent) => self.spend_again(not_spent, limit, fingerprint, cost, key),
+            Err(failure) => self.spend_again(failure, limit, fingerprint, cost, key),
         }
     }
 
@@ -105,20 +105,20 @@ impl Memory {
     ) -> Result<Outcome, StoreError> {
         match self.0.spend_more_words(limit, fingerprint, cost) {
             Ok(spent) => Ok(spent.into()),
-            Err(not_spent) => self.spend_again(not_spent, limit, fingerprint, cost, key),
+            Err(failure) => self.spend_again(failure, limit, fingerprint, cost, key),
         }
     }
 
     #[inline(never)]
     fn spend_again(
         &self,
-        not_spent: NotSpent,
+        failure: SpendFailure,
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
         key: impl Fn() -> KeyBuf,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_again(not_spent, limit, fingerprint, cost) {
+        match self.0.spend_again(failure, limit, fingerprint, cost) {
             Some(spent) => Ok(spent.into()),
             None => {
                 let charge = Charge::of(*limit, key(), cost);
@@ -131,12 +131,12 @@ impl Memory {
     #[inline(never)]
     pub(super) fn take_otherwise(
         &self,
-        not_spent: NotSpent,
+        failure: SpendFailure,
         charge: &Charge,
         debit: &Debit,
         fingerprint: u64,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_again(not_spent, &debit.limit, fingerprint, debit.cost) {
+        match self.0.spend_again(failure, &debit.limit, fingerprint, debit.cost) {
             Some(spent) => Ok(spent.into()),
             None => self.decided(charge, FindMode::OrInsert, Operation::Take),
         }

@@ -67,6 +67,8 @@ impl OneWord {
     /// The word of `fingerprint`, if the row still belongs to it and the word is not taken out.
     #[inline(always)]
     pub(super) fn see(&self, row: usize, fingerprint: u64) -> Option<Word> {
+        // The word first, and both with acquire. `put` publishes the word of a new key after its fingerprint, so a word
+        // of another key is never read together with the old fingerprint.
         let word = Word(self.words[row % ROWS].load(Ordering::Acquire));
         // A thread that gives the row to another key takes the word out first.
         let is_own = self.fingerprint_at(row) == fingerprint;
@@ -76,6 +78,10 @@ impl OneWord {
     /// Writes another moment, if the word is still the one that was read.
     #[inline(always)]
     pub(super) fn replace(&self, row: usize, version: Word, free_at: u64) -> bool {
+        // The word is the whole state of the key, so nothing else has to be published with it, and relaxed order is
+        // enough. A word that was changed and changed back is no danger: an equal word is an equal state, and the count
+        // of keys tells the keys apart. To be mistaken, a row would have to change keys a multiple of 2,048 times
+        // between a read and a write, and come back to the same microsecond.
         let new = version.with(free_at);
         let word = &self.words[row % ROWS];
         word.compare_exchange(version.0, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -119,6 +125,8 @@ impl Bucket for OneWord {
     }
 
     fn claim(&self, row: usize, fingerprint: u64, tick: u32) -> Option<u64> {
+        // Under the lock, but the owner of the row may spend from it at any moment, because spending does not take the
+        // lock. So the check that the row is free and the claim are one compare-and-swap.
         let before = self.word(row);
         if self.fingerprint_at(row) != 0 && ticks(before.free_at()) > tick {
             return None;
@@ -128,6 +136,7 @@ impl Bucket for OneWord {
         let taken = before.of_another().with(TAKEN);
         let word = &self.words[row];
         word.compare_exchange(before.0, taken, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        // Release: a thread that finds this fingerprint also sees that the word is taken out.
         self.fingerprints[row].store(fingerprint, Ordering::Release);
         Some(0)
     }
@@ -135,8 +144,9 @@ impl Bucket for OneWord {
     fn take(&self, row: usize) -> u64 {
         // No other thread takes it out or gives it to another key, so only the moment can have changed.
         let taken = self.word(row).with(TAKEN);
+        // A swap, because a thread may have spent since the line above. What it wrote is what comes out.
         match Word(self.words[row].swap(taken, Ordering::Relaxed)).free_at() {
-            // The row was claimed under this lock and is still empty.
+            // The row was claimed for this charge and is still empty.
             TAKEN => 0,
             free_at => free_at,
         }
@@ -148,10 +158,14 @@ impl Bucket for OneWord {
     }
 
     fn put(&self, row: usize, free_at: u64, _: u32) {
+        // While the word is taken out, no other thread writes it, so this needs no compare-and-swap. Release: see
+        // [`see`](OneWord::see). At most `LAST`, so that no moment looks like the mark.
         self.words[row].store(self.word(row).with(free_at.min(LAST)), Ordering::Release);
     }
 
     fn clear(&self, row: usize) {
+        // The word stays as it is. Callers have taken it out, so a thread that still knows the old fingerprint spends
+        // nothing from a row that is given up.
         self.fingerprints[row].store(0, Ordering::Release);
     }
 }

@@ -2,11 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::checked_out::CheckedOut;
+use super::checkout::Checkout;
 use super::table::USUAL_LIMITS;
 use crate::limit::{
     Attempt, CountedIn, Outcome, OutcomeInternals as _, State, WhenFull, decide, preview,
-    would_admit,
 };
 use crate::store::StoreError;
 use crate::store::charge::{Charge, Debit};
@@ -21,7 +20,7 @@ pub(super) enum Operation {
 impl Operation {
     pub(super) fn of(
         self,
-        found: &mut [CheckedOut],
+        found: &mut [Checkout],
         charge: &Charge,
         now: u64,
     ) -> Result<Outcome, StoreError> {
@@ -34,12 +33,12 @@ impl Operation {
             }
             Self::Take => taken_in_part(found, charge, now),
             Self::Peek => {
-                let told = looked_at(&mut all(found, charge), |attempts| {
-                    preview(attempts, now, charge.patience(), charge.keys())
-                });
-                if !found.iter().any(CheckedOut::is_shared) {
+                let (patience, keys) = (charge.patience(), charge.keys());
+                let told = preview(&mut all(found, charge), now, patience, keys);
+                if !found.iter().any(Checkout::is_shared) {
                     return Ok(told);
                 }
+                // A shared row has room, by definition. `is_left_out` must not take its limit for one without room.
                 found.iter_mut().for_each(|found| found.has_room = true);
                 Ok(filled_in(told, found, charge))
             }
@@ -63,11 +62,7 @@ impl Operation {
 ///
 /// A request that is refused anyway is refused in any case: no flood frees a key by leaving no room for another of
 /// its limits. A shadow limit without room is ignored.
-fn taken_in_part(
-    found: &mut [CheckedOut],
-    charge: &Charge,
-    now: u64,
-) -> Result<Outcome, StoreError> {
+fn taken_in_part(found: &mut [Checkout], charge: &Charge, now: u64) -> Result<Outcome, StoreError> {
     let is_partial = left_out(found, charge).next().is_some();
     let asks = |debit: &Debit| debit.answer_when_full() != WhenFull::Admit;
     let refuses = left_out(found, charge).any(asks);
@@ -79,7 +74,8 @@ fn taken_in_part(
     if is_partial && attempts.iter().all(|attempt| attempt.limit.is_shadow()) {
         return Err(full());
     }
-    if refuses && looked_at(&mut attempts, |attempts| would_admit(attempts, now, patience, keys)) {
+    // A preview leaves the states as they are. One that did not could lose an account of a limit that is carried over.
+    if refuses && preview(&mut attempts, now, patience, keys).is_admitted() {
         return Err(full());
     }
     let outcome = decide(&mut attempts, now, patience, keys);
@@ -87,50 +83,35 @@ fn taken_in_part(
     Ok(filled_in(outcome, found, charge))
 }
 
-/// Runs `look` and restores the states as they were. Looking changes a state, for example when another set of numbers
-/// has written it.
-fn looked_at<R>(attempts: &mut [Attempt<'_>], look: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
-    let written = |attempt: &Attempt<'_>| (attempt.state.words, attempt.state.written);
-    let before: SmallVec<[_; USUAL_LIMITS]> = attempts.iter().map(written).collect();
-    let result = look(attempts);
-    for (attempt, (words, written)) in attempts.iter_mut().zip(before) {
-        (attempt.state.words, attempt.state.written) = (words, written);
-    }
-    result
-}
-
 /// Whether the limit has no part in the decision.
-fn is_left_out(found: &CheckedOut, debit: &Debit) -> bool {
+fn is_left_out(found: &Checkout, debit: &Debit) -> bool {
     !found.has_room && !debit.limit.is_shadow() && debit.cost <= debit.limit.capacity()
 }
 
-fn left_out<'a>(found: &[CheckedOut], charge: &'a Charge) -> impl Iterator<Item = &'a Debit> {
+fn left_out<'a>(found: &[Checkout], charge: &'a Charge) -> impl Iterator<Item = &'a Debit> {
     let each = found.iter().zip(charge.debits());
     each.filter(|(found, debit)| is_left_out(found, debit)).map(|(_, debit)| debit)
 }
 
 fn counted<'a>(
-    found: &'a mut [CheckedOut],
+    found: &'a mut [Checkout],
     charge: &'a Charge,
 ) -> SmallVec<[Attempt<'a>; USUAL_LIMITS]> {
     let each = found.iter_mut().zip(charge.debits());
     each.filter(|(found, debit)| !is_left_out(found, debit)).map(attempt).collect()
 }
 
-fn all<'a>(
-    found: &'a mut [CheckedOut],
-    charge: &'a Charge,
-) -> SmallVec<[Attempt<'a>; USUAL_LIMITS]> {
+fn all<'a>(found: &'a mut [Checkout], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL_LIMITS]> {
     found.iter_mut().zip(charge.debits()).map(attempt).collect()
 }
 
-fn attempt<'a>((found, debit): (&'a mut CheckedOut, &'a Debit)) -> Attempt<'a> {
+fn attempt<'a>((found, debit): (&'a mut Checkout, &'a Debit)) -> Attempt<'a> {
     Attempt { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
 }
 
 /// The outcome for the whole charge, with how each limit was counted.
-fn filled_in(outcome: Outcome, found: &[CheckedOut], charge: &Charge) -> Outcome {
-    let counted = |found: &CheckedOut, debit: &Debit| match found.is_shared() {
+fn filled_in(outcome: Outcome, found: &[Checkout], charge: &Charge) -> Outcome {
+    let counted = |found: &Checkout, debit: &Debit| match found.is_shared() {
         true => CountedIn::SharedRow,
         false if is_left_out(found, debit) => CountedIn::Nowhere,
         false => CountedIn::OwnRow,

@@ -12,6 +12,9 @@ impl Memory {
     /// - `sluicegate_memory_capacity`: the number of keys that the store has room for;
     /// - `sluicegate_memory_turned_away_total`: requests that were not counted by a limit, or refused, because
     ///   there was no room for the key;
+    /// - `sluicegate_memory_file_refused_total`, if the store is kept in a file: 1 if the file could not be read at the
+    ///   start and was moved aside;
+    /// - `sluicegate_memory_file_failed_writes_total`, then too: how often the file could not be written;
     /// - `sluicegate_memory_counted_together_total`: decisions with rows that are shared by keys without room.
     ///
     /// A row of a limited key is never evicted. [`turned_away`](Self::turned_away) counts the cases in which other
@@ -31,6 +34,14 @@ impl Memory {
         gauge!("sluicegate_memory_capacity", "store" => store.clone()).set(self.capacity() as f64);
         counter!("sluicegate_memory_turned_away_total", "store" => store.clone())
             .absolute(self.turned_away());
+        #[cfg(feature = "file")]
+        if let Some(keeper) = &self.1 {
+            let [refused, failed] = keeper.failures();
+            counter!("sluicegate_memory_file_refused_total", "store" => store.clone())
+                .absolute(refused);
+            counter!("sluicegate_memory_file_failed_writes_total", "store" => store.clone())
+                .absolute(failed);
+        }
         counter!("sluicegate_memory_counted_together_total", "store" => store)
             .absolute(self.counted_together());
     }
@@ -48,6 +59,19 @@ fn describe() {
         Unit::Count,
         "Requests that a limit did not count, because there was no room for the key; none is evicted for them."
     );
+    #[cfg(feature = "file")]
+    {
+        describe_counter!(
+            "sluicegate_memory_file_refused_total",
+            Unit::Count,
+            "Files of counts that could not be read at the start and were moved aside."
+        );
+        describe_counter!(
+            "sluicegate_memory_file_failed_writes_total",
+            Unit::Count,
+            "How often the file of counts could not be written; it is tried again each second."
+        );
+    }
     describe_counter!(
         "sluicegate_memory_counted_together_total",
         Unit::Count,

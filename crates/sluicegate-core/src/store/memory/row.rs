@@ -1,4 +1,4 @@
-//! FourRows rows that are written under the lock, and may be read without it.
+//! Rows of two words and more. They are written under the lock, and may be read without it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -127,6 +127,15 @@ impl Guard<'_, FourRows<FullState>> {
             self.expiries[row % ROWS].store(expiry, Ordering::Relaxed);
         }
         Some((result, expiry))
+    }
+}
+
+#[cfg(feature = "file")]
+impl FourRows<FullState> {
+    /// Shows the state of a row.
+    pub(super) fn look<T>(&self, row: usize, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let state = self.rows[row % ROWS].0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.as_deref().map(look)
     }
 }
 

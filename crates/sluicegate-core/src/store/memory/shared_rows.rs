@@ -14,7 +14,7 @@
 use smallvec::SmallVec;
 
 use super::Inner;
-use super::checked_out::{CheckedOut, Target};
+use super::checkout::{Checkout, Target};
 use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
 use super::log_budget::copy_of;
 use super::moment::Moment;
@@ -50,7 +50,7 @@ pub(super) struct SharedRows {
     pub(super) decisions: AtomicU64,
 }
 
-/// LockedSharedRows rows that a charge may need, locked.
+/// The shared rows that a charge may need, locked.
 pub(super) struct LockedSharedRows<'a> {
     rows: LockedBuckets<'a, FourRows<FullState>>,
     now: u64,
@@ -74,12 +74,21 @@ impl SharedRows {
             || self.held.load(Ordering::Relaxed) > 0
     }
 
+    /// Notes a shared row that was read from a file. No place is held in it.
+    #[cfg(feature = "file")]
+    pub(super) fn note_restored(&self, expiry: u32) {
+        self.until.fetch_max(expiry, Ordering::Relaxed);
+    }
+
     /// Notes the new state of a shared row that held `held` before.
     fn note(&self, limit: &Limit, held: u64, state_held: u64, expiry: u32) {
         if expiry != NEVER {
+            // A maximum over all shared rows. It never goes down before its time, so a single late row keeps decisions
+            // looking at shared rows, which costs time and changes no answer.
             self.until.fetch_max(expiry, Ordering::Relaxed);
         }
         if limit.is_held() {
+            // The difference may be negative. Additions that wrap around come out right, whatever their order.
             self.held.fetch_add(state_held.wrapping_sub(held), Ordering::Relaxed);
         }
     }
@@ -100,6 +109,7 @@ impl Inner {
 
     /// The fingerprint of the row that the key of `fingerprint` shares with other keys.
     fn shared_fingerprint(&self, limit: &Limit, fingerprint: u64) -> u64 {
+        // The fingerprint of the key depends on the secret, so no client can choose the shared row that it falls into.
         self.fingerprint(limit.id() ^ SHARED, &KeyBuf::of(fingerprint % ROWS))
     }
 
@@ -121,6 +131,7 @@ impl Inner {
         used: &[Option<RowIndex>],
     ) -> Option<RowIndex> {
         let Target { debit, limit, fingerprint } = target;
+        // A shadow refuses nobody, so counting it in a shared row would only cost room.
         if limit.is_shadow() || debit.answer_when_full() != WhenFull::CountTogether {
             return None;
         }
@@ -141,6 +152,7 @@ impl Inner {
         shared: &LockedSharedRows<'_>,
         place: RowIndex,
     ) -> Option<Box<State>> {
+        // A copy, because other keys go on being counted there.
         shared.rows.look(place, |row| row.as_deref().map(|row| Box::new(copy_of(row))))
     }
 
@@ -151,7 +163,7 @@ impl Inner {
         place: RowIndex,
         find: FindMode,
         now: u64,
-    ) -> CheckedOut {
+    ) -> Checkout {
         let row = shared.rows.take(place);
         let found = self.take_out_with(limit, place, row, (find, ENTRIES), now);
         found.in_shared_row(place)
@@ -162,7 +174,7 @@ impl Inner {
         shared: &LockedSharedRows<'_>,
         target: &Target<'_>,
         place: RowIndex,
-        found: CheckedOut,
+        found: Checkout,
         now: u64,
     ) {
         let limit = target.limit;

@@ -9,13 +9,14 @@ use super::table::{CHOICES, Table};
 use crate::limit::{Limit, LimitInternals, Step, TokenBucket, Words};
 
 /// How often a row is looked at without the lock while other threads use it, and the length of the first pause. Each
-/// pause is twice as long as the one before.
+/// pause is twice as long as the one before: 248 in all, after which the lock is waited for. Under loom, more turns
+/// would multiply the orders to try and show nothing new.
 const TURNS: u32 = if cfg!(loom) { 1 } else { 5 };
 const PAUSE: u32 = if cfg!(loom) { 1 } else { 8 };
 
 /// Why a row was not spent from in the place that was searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotSpent {
+pub(super) enum SpendFailure {
     /// The row may be in another of its choices.
     Elsewhere,
     /// There is no row.
@@ -67,7 +68,7 @@ impl Inner {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<Step, NotSpent> {
+    ) -> Result<Step, SpendFailure> {
         match limit.one_word_bucket() {
             Some(bucket) => self.one_word.spend(self, bucket, fingerprint, cost),
             None => self.spend_more_words(limit, fingerprint, cost),
@@ -81,10 +82,12 @@ impl Inner {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<Step, NotSpent> {
+    ) -> Result<Step, SpendFailure> {
         match limit.is_plain() {
             true => self.two_words.spend(self, limit, fingerprint, cost),
-            false => self.full_state.spend(self, limit, fingerprint, cost).ok_or(NotSpent::Nowhere),
+            false => {
+                self.full_state.spend(self, limit, fingerprint, cost).ok_or(SpendFailure::Nowhere)
+            }
         }
     }
 
@@ -92,25 +95,25 @@ impl Inner {
     #[inline]
     pub(super) fn spend_again(
         &self,
-        not_spent: NotSpent,
+        failure: SpendFailure,
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
     ) -> Option<Step> {
-        let not_spent = match not_spent {
-            NotSpent::Elsewhere => {
+        let failure = match failure {
+            SpendFailure::Elsewhere => {
                 let spent = match limit.one_word_bucket() {
                     Some(bucket) => self.one_word.spend_displaced(self, bucket, fingerprint, cost),
                     None => self.two_words.spend_displaced(self, limit, fingerprint, cost),
                 };
                 match spent {
                     Ok(spent) => return Some(spent),
-                    Err(not_spent) => not_spent,
+                    Err(failure) => failure,
                 }
             }
-            not_spent => not_spent,
+            failure => failure,
         };
-        if not_spent == NotSpent::Busy {
+        if failure == SpendFailure::Busy {
             self.spend_after_pause(limit, fingerprint, cost)
         } else {
             None
@@ -125,7 +128,7 @@ impl Inner {
             (0..PAUSE << turn).for_each(|_| spin());
             match self.spend(limit, fingerprint, cost) {
                 Ok(spent) => return Some(spent),
-                Err(NotSpent::Busy) => {}
+                Err(SpendFailure::Busy) => {}
                 Err(_) => return None,
             }
         }
@@ -141,7 +144,7 @@ impl Inner {
 
     #[cold]
     fn behind(&self, since: u64) -> Option<u64> {
-        self.clock.as_manual().is_none().then_some(since)
+        self.clock.clock.as_manual().is_none().then_some(since)
     }
 }
 
@@ -154,11 +157,11 @@ impl Table<FourRows<TwoWords>> {
         limit: &impl Stepped,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<Step, NotSpent> {
+    ) -> Result<Step, SpendFailure> {
         let bucket = self.bucket(self.choice(fingerprint, 0));
         // Everything is read between two looks at the version. If it is the same, no thread has written in between.
         let Some(version) = bucket.version().filter(|_| bucket.fetch_rows()) else {
-            return Err(NotSpent::Busy);
+            return Err(SpendFailure::Busy);
         };
         let now = inner.clock.now();
         let tick = self.tick(now);
@@ -166,10 +169,12 @@ impl Table<FourRows<TwoWords>> {
             // A row that has recovered here may be alive in another bucket.
             Some(row) if bucket.is_live(row, tick) || !bucket.has_displaced(tick) => {
                 let spent = self.spend_from(inner, limit, (bucket, version), row, now, cost);
-                spent.ok_or(NotSpent::Busy)
+                spent.ok_or(SpendFailure::Busy)
             }
-            _ if bucket.has_displaced(tick) => Err(NotSpent::Elsewhere),
-            _ => Err(NotSpent::Nowhere),
+            // What says that there is no row may have been read while another thread wrote. That needs no check: it
+            // leads to another search, in the end under the lock.
+            _ if bucket.has_displaced(tick) => Err(SpendFailure::Elsewhere),
+            _ => Err(SpendFailure::Nowhere),
         }
     }
 
@@ -193,6 +198,8 @@ impl Table<FourRows<TwoWords>> {
         let now = inner.not_before(limit.since(before), now)?;
         let (step, fresh_in) = limit.step(before, now, cost);
         if step.is_admitted() {
+            // One compare-and-swap takes the lock and confirms all reads since `version`. If it fails, nothing was
+            // written, and the step is worked out anew from new words.
             let bucket = bucket.lock_if_unchanged(version)?;
             bucket.put(row, step.words(), self.expiry(fresh_in, now));
         }
@@ -207,21 +214,22 @@ impl Table<FourRows<TwoWords>> {
         limit: &Limit,
         fingerprint: u64,
         cost: u64,
-    ) -> Result<Step, NotSpent> {
+    ) -> Result<Step, SpendFailure> {
         let first = self.bucket(self.choice(fingerprint, 0));
-        let Some(version) = first.version() else { return Err(NotSpent::Busy) };
+        let Some(version) = first.version() else { return Err(SpendFailure::Busy) };
         let now = inner.clock.now();
         let tick = self.tick(now);
         // It was not there a moment ago. Another thread has moved or made it, so the search begins again.
         if first.find_live(fingerprint, tick).is_some() {
-            return Err(NotSpent::Busy);
+            return Err(SpendFailure::Busy);
         }
         for choice in 1..CHOICES {
             let other = self.bucket(self.choice(fingerprint, choice));
             if std::ptr::eq(other, first) {
                 continue;
             }
-            let Some(other_version) = other.version() else { return Err(NotSpent::Busy) };
+            // A bucket that is locked may hold the row, so "there is none" cannot be said of it.
+            let Some(other_version) = other.version() else { return Err(SpendFailure::Busy) };
             if let Some(row) = other.find_live(fingerprint, tick) {
                 let spent = self.spend_from_displaced(
                     inner,
@@ -231,10 +239,10 @@ impl Table<FourRows<TwoWords>> {
                     now,
                     cost,
                 );
-                return spent.ok_or(NotSpent::Busy);
+                return spent.ok_or(SpendFailure::Busy);
             }
         }
-        Err(NotSpent::Nowhere)
+        Err(SpendFailure::Nowhere)
     }
 
     fn spend_from_displaced(

@@ -1,6 +1,6 @@
 //! Buckets of rows, allocated once and never resized, and the four choices that each key has among them.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::bucket::{Bucket, Guard};
 
@@ -33,18 +33,23 @@ const ALL: usize = 1 << 17;
 /// standard error of 1.4 % if one row in ten is in use.
 const SAMPLE: usize = 1 << 14;
 
+/// The largest number of displaced rows that is noted: 8 MB of them, far more than are displaced while a table is read.
+const MOST_MOVED: usize = 1 << 20;
+
 pub(super) struct Table<B> {
     /// Allocated at first use: a service has many layers, and the stores of some are never asked.
     buckets: OnceLock<Box<[B]>>,
     count: usize,
     /// When the table was made, by its clock.
     base: u64,
+    /// The fingerprints of rows that were displaced, if somebody wants to know: see [`take_moved`](Self::take_moved).
+    moved: OnceLock<Mutex<Vec<u64>>>,
 }
 
 impl<B: Bucket> Table<B> {
     pub(super) fn new(keys: usize, base: u64) -> Self {
         let count = keys.saturating_mul(100 + B::SPARE).div_ceil(100 * B::ROWS) + SPARE;
-        Self { buckets: OnceLock::new(), count, base }
+        Self { buckets: OnceLock::new(), count, base, moved: OnceLock::new() }
     }
 
     /// The number of the bucket that is choice number `choice` of `fingerprint`.
@@ -54,6 +59,9 @@ impl<B: Bucket> Table<B> {
         const MIX: [u64; CHOICES] =
             [1, 0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
         let mixed = fingerprint.rotate_left(17 * choice as u32).wrapping_mul(MIX[choice]);
+        // The upper half of the product maps to `0..count` without a division (Lemire, "Fast random integer generation
+        // in an interval", 2019), so the number of buckets need not be a power of two, which would waste up to half of
+        // the memory.
         ((u128::from(mixed) * self.count as u128) >> 64) as usize
     }
 
@@ -85,6 +93,37 @@ impl<B: Bucket> Table<B> {
         self.buckets.get_or_init(|| (0..self.count).map(|_| B::default()).collect())
     }
 
+    /// Notes that a row was displaced. Called while both buckets are locked, so a thread that no longer finds the row in
+    /// the one, and looked at the other before, learns of it.
+    pub(super) fn note_moved(&self, fingerprint: u64) {
+        if let Some(moved) = self.moved.get() {
+            let mut moved = moved.lock().unwrap_or_else(PoisonError::into_inner);
+            if moved.len() <= MOST_MOVED {
+                moved.push(fingerprint);
+            }
+        }
+    }
+
+    /// The rows that were displaced since the last call, from the first call on. `None` if they were too many.
+    #[cfg(feature = "file")]
+    pub(super) fn take_moved(&self) -> Option<Vec<u64>> {
+        let moved = self.moved.get_or_init(Mutex::default);
+        let moved = std::mem::take(&mut *moved.lock().unwrap_or_else(PoisonError::into_inner));
+        (moved.len() <= MOST_MOVED).then_some(moved)
+    }
+
+    /// The buckets, if they have been allocated.
+    #[cfg(feature = "file")]
+    pub(super) fn allocated(&self) -> Option<&[B]> {
+        self.buckets.get().map(Box::as_ref)
+    }
+
+    /// The moment of a tick.
+    #[cfg(feature = "file")]
+    pub(super) fn moment_of(&self, tick: u32) -> u64 {
+        self.base + (u64::from(tick) << TICK)
+    }
+
     pub(super) fn len(&self, now: u64) -> usize {
         if self.buckets.get().is_none() {
             return 0;
@@ -110,6 +149,7 @@ impl<B: Bucket> Table<B> {
     /// The expiry tick at `now`.
     #[inline]
     pub(super) fn tick(&self, now: u64) -> u32 {
+        // Rounded down, and expiries are rounded up: a row counts as recovered up to a tick late, and never early.
         let ticks = now.saturating_sub(self.base) >> TICK;
         ticks.min(u64::from(NEVER - 1)) as u32
     }

@@ -42,6 +42,7 @@ impl Driver {
 /// Tells the server what its role is.
 async fn follow(engine: Arc<Engine>) {
     let mut roles: watch::Receiver<Role> = engine.mastership.roles();
+    // The present role counts too. It may have changed since the engine was made.
     roles.mark_changed();
     while roles.changed().await.is_ok() {
         let role = roles.borrow_and_update().clone();
@@ -64,6 +65,7 @@ async fn drive(engine: Arc<Engine>, mut parent: Option<GrpcTransport>) {
     loop {
         let until = match (engine.poll(), &mut parent) {
             (Action::Ask(request), Some(parent)) => {
+                // A request that was on its way is dropped here. The session asks again only after it has given it up.
                 flight = Some(Box::pin(parent.ask(request)));
                 continue;
             }

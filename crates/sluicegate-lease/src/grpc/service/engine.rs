@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use crate::client::Action;
-use crate::grpc::mastership::{Elected, Role};
+use crate::grpc::mastership::{DynMastership, Role};
 use crate::lease::Clock;
 use crate::message::{Release, Request, Response};
 use crate::pool::{AskError, Change};
@@ -16,8 +16,8 @@ use crate::server::Server;
 pub(super) struct Engine {
     state: Mutex<State>,
     clock: Clock,
-    pub(super) mastership: Box<dyn Elected>,
-    records: Records,
+    pub(super) mastership: Box<dyn DynMastership>,
+    records: ChangeLog,
     /// Wakes the driver: a parent is to be asked for something new.
     pub(super) is_wanted: Notify,
 }
@@ -56,7 +56,7 @@ pub(super) enum NoAnswer {
 }
 
 impl Engine {
-    pub(super) fn new(server: Server, mastership: Box<dyn Elected>, seed: u64) -> Self {
+    pub(super) fn new(server: Server, mastership: Box<dyn DynMastership>, seed: u64) -> Self {
         let role = mastership.roles().borrow().clone();
         let role_before = Role::Other { master: None };
         let state = State {
@@ -72,7 +72,7 @@ impl Engine {
             state: Mutex::new(state),
             clock: Clock::start(),
             mastership,
-            records: Records::default(),
+            records: ChangeLog::default(),
             is_wanted: Notify::new(),
         };
         engine.set_role(role);
@@ -120,6 +120,8 @@ impl Engine {
 
     /// Answers a request, after what has to be written down is.
     pub(super) async fn answer(&self, request: &mut Request) -> Result<Response, NoAnswer> {
+        // Decided first and written down then, without the lock in between. The answer leaves only after that, so a
+        // client never uses a lease that the next master does not know of.
         let response = self.decide(request)?;
         self.record().await.map_err(NoAnswer::Status)?;
         // Another master that read the list before this was written does not know the client, nor does this server where
@@ -133,6 +135,7 @@ impl Engine {
     }
 
     fn decide(&self, request: &mut Request) -> Result<Response, NoAnswer> {
+        // Without this bound, clients that come and go while the list cannot be written would fill the memory.
         if self.records.is_full() {
             return Err(NoAnswer::Status(Status::unavailable(
                 "clients cannot be written down at the moment",
@@ -146,6 +149,7 @@ impl Engine {
         if request.sequence == 0 {
             // A client of Doorman knows neither number.
             state.sequence += 1;
+            // It is taken to be up to date. A late request of such a client cannot be told from a new one.
             (request.sequence, request.fence) = (state.sequence, fence);
         }
         if request.fence > fence {
@@ -212,8 +216,9 @@ impl Engine {
 
 impl State {
     /// Begins to lead, or stops.
-    fn follow_role(&mut self, now: Instant, millis: u64, records: &Records) {
+    fn follow_role(&mut self, now: Instant, millis: u64, records: &ChangeLog) {
         let fence = self.role.fence_at(now);
+        // `fence_at` is `None` once the time of the mastership has passed, even if nobody has told this server so yet.
         if fence == self.fence {
             return;
         }
@@ -265,7 +270,7 @@ impl State {
 
 /// Who has come and gone, in order, until it is written down.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct ChangeLog {
     queue: Mutex<Queue>,
     /// One at a time writes.
     turn: tokio::sync::Mutex<()>,
@@ -281,7 +286,7 @@ struct Queue {
 /// With more to write down, requests are not answered.
 const MAX_UNWRITTEN: usize = 100_000;
 
-impl Records {
+impl ChangeLog {
     /// Returns whether there are any.
     pub(super) fn add(&self, changes: impl Iterator<Item = Change>) -> bool {
         let mut changes = changes.peekable();
@@ -303,10 +308,12 @@ impl Records {
     }
 
     /// Waits until everything is written down.
-    pub(super) async fn write(&self, mastership: &dyn Elected) -> Result<(), Status> {
+    pub(super) async fn write(&self, mastership: &dyn DynMastership) -> Result<(), Status> {
+        // Most requests change nobody, and do not wait for those that do.
         if self.queue().len() == 0 {
             return Ok(());
         }
+        // In turn, because the order of changes counts: a client that left and came back must not end up as gone.
         let _turn = self.turn.lock().await;
         // If this is not waited for, what was being written is written again.
         loop {
@@ -331,6 +338,7 @@ impl Queue {
 
     fn next(&mut self) -> Option<Vec<Change>> {
         if self.first.is_empty() {
+            // All that has gathered while the last batch was written goes together.
             std::mem::swap(&mut self.first, &mut self.rest);
         }
         (!self.first.is_empty()).then(|| self.first.clone())

@@ -21,7 +21,7 @@ use self::handler::{Check, Handler};
 use crate::config_error::ConfigError;
 use crate::grpc::channel::GrpcTransport;
 use crate::grpc::generated::capacity_server::{CapacityServer, SERVICE_NAME};
-use crate::grpc::mastership::{AlwaysMaster, Elected, Mastership};
+use crate::grpc::mastership::{AlwaysMaster, DynMastership, Mastership};
 use crate::server::Server;
 
 pub use self::handler::Call;
@@ -105,7 +105,7 @@ where
 /// Configures a [`CapacityService`].
 pub struct CapacityServiceBuilder {
     server: Server,
-    mastership: Box<dyn Elected>,
+    mastership: Box<dyn DynMastership>,
     parent: Option<GrpcTransport>,
     address: Option<Box<str>>,
     check: Option<Check>,

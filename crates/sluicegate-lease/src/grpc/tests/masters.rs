@@ -17,7 +17,7 @@ use crate::grpc::generated as proto;
 use crate::grpc::{CapacityService, GrpcTransport, Mastership, Role};
 use crate::lease::{LeaseClient, Transport as _};
 use crate::message::Request;
-use crate::pool::{Change, Known};
+use crate::pool::{Change, LeaseHolder};
 use crate::server::Server;
 
 /// A mastership that the test decides on.
@@ -191,8 +191,8 @@ async fn a_server_that_stops_to_be_the_master_answers_nobody() {
 
     // It is elected again, and knows that the client may hold something.
     let client = "one#0000000000000007".into();
-    let known = Known { resource: "db".into(), client };
-    let known: Option<Arc<[Known]>> = Some(Arc::new([known]));
+    let known = LeaseHolder { resource: "db".into(), client };
+    let known: Option<Arc<[LeaseHolder]>> = Some(Arc::new([known]));
     mastership.role.send_replace(Role::Master { fence: 2, until: None, known });
     let answer = loop {
         let answer = raw.get_capacity(ask(1)).await.unwrap().into_inner();
@@ -229,7 +229,7 @@ async fn a_client_is_written_down_before_it_is_answered() {
     let client = LeaseClient::builder().name("one").connect([server.url()]).unwrap();
     lease(&client, "db").await;
     let changes = mastership.book.lock().unwrap().changes.clone();
-    let [Change::Joined { client: holder, .. }] = &changes[..] else { panic!("{changes:?}") };
+    let [Change::Add { client: holder, .. }] = &changes[..] else { panic!("{changes:?}") };
     assert!(
         holder.starts_with("one#"),
         "the process is written down, and not its name alone: {holder}"
@@ -265,7 +265,7 @@ async fn a_master_whose_time_had_passed_does_not_believe_its_old_list_of_clients
     assert_eq!(granted.response[0].gets.capacity, 100.0);
 
     // Its store answers late: for a moment it is nobody's master, and then goes on with the list of its beginning.
-    let known: Option<Arc<[Known]>> = Some(Arc::new([]));
+    let known: Option<Arc<[LeaseHolder]>> = Some(Arc::new([]));
     let until = Some(Instant::now());
     mastership.role.send_replace(Role::Master { fence: 1, until, known });
     leads(&service, None).await;

@@ -1,6 +1,6 @@
 //! The messages of the core, as those of the proto file.
 //!
-//! A message is believed only if it can be right: see [`Invalid`].
+//! A message is believed only if it can be right: see [`InvalidMessage`].
 
 #[cfg(test)]
 mod tests;
@@ -21,28 +21,28 @@ use crate::message::{
 
 /// A message that cannot be right, and why. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Invalid(String);
+pub(super) struct InvalidMessage(String);
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Error for Invalid {}
+impl Error for InvalidMessage {}
 
-impl From<Invalid> for Status {
-    fn from(Invalid(message): Invalid) -> Self {
+impl From<InvalidMessage> for Status {
+    fn from(InvalidMessage(message): InvalidMessage) -> Self {
         Self::invalid_argument(message)
     }
 }
 
-fn invalid<T>(message: impl Into<String>) -> Result<T, Invalid> {
-    Err(Invalid(message.into()))
+fn invalid<T>(message: impl Into<String>) -> Result<T, InvalidMessage> {
+    Err(InvalidMessage(message.into()))
 }
 
 /// Finds what cannot be right in a request before anything is changed.
-pub(super) fn check_request(request: &Request, max_resources: usize) -> Result<(), Invalid> {
+pub(super) fn check_request(request: &Request, max_resources: usize) -> Result<(), InvalidMessage> {
     let names = request.resources.iter().map(|resource| &*resource.resource);
     check_names(&request.client, names, max_resources)?;
     request.resources.iter().try_for_each(|resource| {
@@ -56,7 +56,7 @@ pub(super) fn check_request(request: &Request, max_resources: usize) -> Result<(
 }
 
 /// Finds what cannot be right in a release.
-pub(super) fn check_release(release: &Release, max_resources: usize) -> Result<(), Invalid> {
+pub(super) fn check_release(release: &Release, max_resources: usize) -> Result<(), InvalidMessage> {
     let names = release.resources.iter().map(|resource| &**resource);
     check_names(&release.client, names, max_resources)
 }
@@ -65,7 +65,7 @@ fn check_names<'a>(
     client: &str,
     mut resources: impl ExactSizeIterator<Item = &'a str>,
     max: usize,
-) -> Result<(), Invalid> {
+) -> Result<(), InvalidMessage> {
     let count = resources.len();
     if client.is_empty() {
         return invalid("the request names no client");
@@ -86,7 +86,7 @@ fn check_names<'a>(
 /// Reads a number of units.
 ///
 /// A double holds every amount in full: a sum of millionths up to [`Amount::MAX`] has fewer than 53 bits.
-fn amount(what: &str, resource: &str, units: f64) -> Result<Amount, Invalid> {
+fn amount(what: &str, resource: &str, units: f64) -> Result<Amount, InvalidMessage> {
     if !units.is_finite() || units < 0.0 {
         return invalid(format!(
             "`{what}` of `{resource}` is a finite number from 0, not {units:?}"
@@ -98,14 +98,14 @@ fn amount(what: &str, resource: &str, units: f64) -> Result<Amount, Invalid> {
 
 /// A request from the wire. A client that numbers its requests does not send number 0.
 pub(super) trait ReadRequest {
-    fn read(self) -> Result<Request, Invalid>;
+    fn read(self) -> Result<Request, InvalidMessage>;
 }
 
 /// Reads a request of a client or of a server. They differ in the name of the one that asks, and in what is wanted.
 macro_rules! read_request {
     ($request:ty, $client:ident, |$resource:ident| $demands:expr, $learning:expr) => {
         impl ReadRequest for $request {
-            fn read(self) -> Result<Request, Invalid> {
+            fn read(self) -> Result<Request, InvalidMessage> {
                 let resources = self.resource.into_iter().map(|$resource| {
                     let name = &$resource.resource_id;
                     let has = $resource.has.unwrap_or_default().capacity;
@@ -157,7 +157,7 @@ read_request!(
     resource.learning.unwrap_or(false)
 );
 
-fn demand(resource: &str, band: i64, wants: f64, weight: u64) -> Result<Demand, Invalid> {
+fn demand(resource: &str, band: i64, wants: f64, weight: u64) -> Result<Demand, InvalidMessage> {
     let Ok(band) = u8::try_from(band) else {
         return invalid(format!(
             "the priority of `{resource}` is a number from 0 to 255, not {band}"
@@ -252,7 +252,7 @@ pub(super) trait ReadResponse {
     fn master(&mut self) -> Option<String>;
 
     /// Reads the answer to a request for these resources.
-    fn read(self, resources: &[Box<str>]) -> Result<Response, Invalid>;
+    fn read(self, resources: &[Box<str>]) -> Result<Response, InvalidMessage>;
 }
 
 macro_rules! response {
@@ -287,7 +287,7 @@ macro_rules! response {
                 self.mastership.take().map(|master| master.master_address.unwrap_or_default())
             }
 
-            fn read(self, resources: &[Box<str>]) -> Result<Response, Invalid> {
+            fn read(self, resources: &[Box<str>]) -> Result<Response, InvalidMessage> {
                 let names = self.response.iter().map(|answer| &*answer.resource_id);
                 if !names.eq(resources.iter().map(|resource| &**resource)) {
                     return invalid("the answers are not for the resources that were asked for");
@@ -343,7 +343,7 @@ fn read(
     gets: proto::Lease,
     safe: Option<f64>,
     kind: Option<i32>,
-) -> Result<Result<Answer, AskError>, Invalid> {
+) -> Result<Result<Answer, AskError>, InvalidMessage> {
     let kind = kind.unwrap_or(Kind::Grant.into());
     let length = |milliseconds: Option<u64>| match milliseconds {
         Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),

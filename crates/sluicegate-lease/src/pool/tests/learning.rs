@@ -1,6 +1,6 @@
 use super::{SECOND, client, pool, release, seconds};
 use crate::amount::Amount;
-use crate::pool::{Answer, AskError, Known, Pool};
+use crate::pool::{Answer, AskError, LeaseHolder, Pool};
 use crate::template::{Template, Templates};
 
 fn hundred() -> Template {
@@ -10,7 +10,10 @@ fn hundred() -> Template {
 fn new_master(known: Option<&[&str]>) -> Pool {
     let mut pool = Pool::new(Templates::new([hundred()]).unwrap());
     let known = known.map(|known| {
-        known.iter().map(|name| Known { resource: "db".into(), client: (*name).into() }).collect()
+        known
+            .iter()
+            .map(|name| LeaseHolder { resource: "db".into(), client: (*name).into() })
+            .collect()
     });
     pool.lead(0, 2, known);
     pool

@@ -69,11 +69,11 @@ fn who_has_come_and_gone_is_told_once() {
     one.gets(&mut pool, 0);
     one.gets(&mut pool, 1);
     let (resource, name): (Box<str>, Box<str>) = ("db".into(), "one".into());
-    let joined = Change::Joined { resource: resource.clone(), client: name.clone() };
+    let joined = Change::Add { resource: resource.clone(), client: name.clone() };
     assert_eq!(pool.take_changes().collect::<Vec<_>>(), [joined]);
     pool.tick(200 * SECOND);
     pool.tick(201 * SECOND);
-    let left = Change::Left { resource, client: name };
+    let left = Change::Remove { resource, client: name };
     assert_eq!(pool.take_changes().collect::<Vec<_>>(), [left]);
     assert!(pool.snapshot().is_empty(), "a resource that nobody uses takes no room");
 }

@@ -45,6 +45,8 @@ impl SlidingLog {
                 break;
             }
             excess = excess.saturating_sub(entry.cost);
+            // The log may have been written before the clock stepped back, and `earliest` writes nothing. So the step
+            // is taken off here, as `tidy` would take it off.
             when = when.max(entry.stamp.saturating_sub(back) + self.period);
         }
         Earliest::At(bounded(when - now))
@@ -76,6 +78,8 @@ impl SlidingLog {
         let stamp = (now + wait).next_multiple_of(self.resolution);
         // What costs nothing leaves nothing behind, or the log would have no bound.
         if cost > 0 {
+            // Places booked ahead are beyond what the shape of the log bounds. Merging is stricter than exact, and
+            // never more generous.
             if log.entries.len() >= MOST_ENTRIES {
                 log.coarsen(MOST_ENTRIES);
             }
@@ -121,6 +125,7 @@ impl SlidingLog {
         log.drop_oldest_while(|oldest, total| {
             oldest.stamp <= stamp && total - oldest.cost + cost >= self.count
         });
+        // With the log full of places booked ahead, the attempt could not be written without pushing one of them out.
         let booked_later = log.entries.front().is_some_and(|oldest| oldest.stamp > stamp);
         if !(booked_later && log.total >= self.count) {
             self.spend(log, now, cost, 0);
@@ -129,6 +134,8 @@ impl SlidingLog {
 
     pub(crate) fn give(&self, log: &mut Log, stamp: u64, now: u64, back: u64) {
         self.tidy(log, now);
+        // Merged or gone: a stamp that is no longer there has left the window or lies in a later one, and what it held
+        // is not known any more.
         let Ok(at) = log.entries.binary_search_by_key(&stamp, |entry| entry.stamp) else { return };
         let entry = &mut log.entries[at];
         let given = entry.cost.min(back);
@@ -227,6 +234,7 @@ impl Log {
         let mut last = 0;
         for at in 1..entries.len() {
             let Entry { stamp, cost } = entries[at];
+            // The later stamp of the two stands for both, so nothing leaves the window before its time.
             if entries[last].stamp / step == stamp / step {
                 entries[last] = Entry { stamp, cost: entries[last].cost + cost };
             } else {
@@ -251,6 +259,14 @@ impl Log {
     /// When it was written last, and each stamp with its cost.
     pub(crate) fn numbers(&self) -> (u64, Vec<[u64; 2]>) {
         (self.seen, self.entries.iter().map(|entry| [entry.stamp, entry.cost]).collect())
+    }
+
+    /// The log of these numbers. `None` if its stamps are not in order.
+    pub(crate) fn of(seen: u64, numbers: &[[u64; 2]]) -> Option<Self> {
+        let is_in_order = numbers.is_sorted_by(|[before, _], [after, _]| before < after);
+        let total = numbers.iter().try_fold(0_u64, |all, [_, cost]| all.checked_add(*cost))?;
+        let entries = numbers.iter().map(|&[stamp, cost]| Entry { stamp, cost }).collect();
+        is_in_order.then_some(Self { seen, total, class: 0, entries })
     }
 
     /// In order of time: a place booked ahead may come after the present one.

@@ -98,39 +98,6 @@ proptest! {
     }
 }
 
-fn every_shape() -> [Limit; 8] {
-    [
-        Limit::per_minute(2),
-        Limit::per_minute(2).refill(2, secs(60)),
-        Limit::leaky_bucket(2, secs(60)).queue(1).delay_after(1),
-        Limit::fixed_window(2, secs(60)),
-        Limit::fixed_window(2, secs(60)).from_first(),
-        Limit::sliding_log(2, secs(60)),
-        Limit::sliding_log(2, secs(60)).resolution(secs(1)),
-        Limit::sliding_window(2, secs(60)),
-    ]
-}
-
-#[test]
-fn an_hour_back_neither_spends_nor_refills() {
-    for limit in every_shape() {
-        let mut state = limit.fresh();
-        assert!(admits(limit, &mut state, NOW + HOUR), "{limit}");
-        assert!(admits(limit, &mut state, NOW), "{limit}: one is left");
-        assert!(!admits(limit, &mut state, NOW), "{limit}");
-    }
-}
-
-#[test]
-fn an_hour_back_a_refusal_lasts_no_hour() {
-    for limit in every_shape() {
-        let mut state = limit.fresh();
-        assert!(limit.take(&mut state, NOW + HOUR, 2).is_admitted());
-        assert!(!admits(limit, &mut state, NOW), "{limit}");
-        assert!(admits(limit, &mut state, NOW + 121 * SECOND), "{limit}");
-    }
-}
-
 #[test]
 fn an_hour_back_a_ban_lasts_no_longer_than_it_was_to() {
     let limit = Limit::per_minute(1).ban(secs(600));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::super::{Limit, Receipt};
 use super::super::strategies::{limit, small_limit, small_shape, turn};
-use super::super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
+use super::super::{NOW, admits, secs};
 use super::{Used, answers};
 use crate::limit::AlgorithmSpec;
 
@@ -157,66 +157,6 @@ fn mark_of(limit: Limit, used: &mut Used) -> Receipt {
 }
 
 #[test]
-fn a_window_takes_back_only_what_was_spent_in_it() {
-    for limit in [Limit::fixed_window(3, secs(60)), Limit::fixed_window(3, secs(60)).from_first()] {
-        let mut used = Used::new(limit);
-        let receipt = mark_of(limit, &mut used);
-        let next = NOW + MINUTE;
-        assert_eq!(admitted(limit, &mut used.state, next, 9), 3);
-        limit.settle(&mut used.state, next, &receipt, 1, 0);
-        assert!(!admits(limit, &mut used.state, next), "{limit}");
-    }
-}
-
-#[test]
-fn two_counts_take_back_from_the_window_in_which_it_was_spent() {
-    let limit = Limit::sliding_window(4, secs(60));
-    let mut used = Used::new(limit);
-    let receipts: Vec<_> = (0..4).map(|_| mark_of(limit, &mut used)).collect();
-    let half = NOW + 90 * SECOND;
-    assert_eq!(admitted(limit, &mut used.state, half, 9), 2);
-    // Two of the previous four less: half of two weighs one.
-    for receipt in &receipts[..2] {
-        limit.settle(&mut used.state, half, receipt, 1, 0);
-    }
-    assert_eq!(admitted(limit, &mut used.state, half, 9), 1);
-    // After two windows nothing of it is left to give back.
-    let later = NOW + 2 * MINUTE;
-    assert_eq!(admitted(limit, &mut used.state, later, 9), 1);
-    limit.settle(&mut used.state, later, &receipts[2], 1, 0);
-    assert!(!admits(limit, &mut used.state, later));
-}
-
-#[test]
-fn a_bucket_takes_back_only_what_has_not_drained_meanwhile() {
-    let limit = Limit::per_minute(60);
-    let mut used = Used::new(limit);
-    let decision = used.take(10);
-    let receipt = decision.statuses().next().expect("one limit").receipt;
-    // After four seconds, six of the ten have not drained.
-    used.now += 4 * SECOND;
-    assert!(used.take(30).is_admitted());
-    limit.settle(&mut used.state, used.now, &receipt, 10, 0);
-    assert_eq!(limit.peek(&used.state, used.now, 1).remaining(), Some(30));
-}
-
-#[test]
-fn a_log_takes_back_the_very_request() {
-    let limit = Limit::sliding_log(2, secs(60));
-    let mut used = Used::new(limit);
-    let first = mark_of(limit, &mut used);
-    used.now += 10 * SECOND;
-    let second = mark_of(limit, &mut used);
-    limit.settle(&mut used.state, used.now, &second, 1, 0);
-    assert!(admits(limit, &mut used.state, used.now + SECOND));
-    // Long out of the log, it gives nothing back.
-    let later = NOW + HOUR;
-    assert_eq!(admitted(limit, &mut used.state, later, 9), 2);
-    limit.settle(&mut used.state, later, &first, 1, 0);
-    assert!(!admits(limit, &mut used.state, later));
-}
-
-#[test]
 fn a_gap_is_given_back_with_the_request_that_never_came() {
     let limit = Limit::per_minute(60).min_gap(secs(10));
     let mut used = Used::new(limit);
@@ -224,16 +164,4 @@ fn a_gap_is_given_back_with_the_request_that_never_came() {
     assert!(!admits(limit, &mut used.state, NOW));
     limit.settle(&mut used.state, NOW, &receipt, 1, 0);
     assert!(admits(limit, &mut used.state, NOW));
-}
-
-#[test]
-fn a_held_place_is_free_when_it_is_given_back() {
-    let limit = Limit::concurrent(2);
-    let mut used = Used::new(limit);
-    let receipt = mark_of(limit, &mut used);
-    assert!(admits(limit, &mut used.state, NOW));
-    assert!(!admits(limit, &mut used.state, NOW + HOUR));
-    limit.settle(&mut used.state, NOW, &receipt, 1, 0);
-    assert!(admits(limit, &mut used.state, NOW));
-    assert_eq!(limit.fresh_in(&used.state, NOW), None);
 }

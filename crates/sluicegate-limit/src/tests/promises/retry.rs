@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::super::testing::{decide, preview};
+use super::super::super::testing::decide;
 use super::super::super::{Attempt, Decision, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
@@ -73,34 +73,6 @@ proptest! {
             let then = |wait: u64| take_all(&limits, &mut states.clone(), now + wait, cost);
             prop_assert!(!then(retry - 1).is_admitted(), "one tick before {}", retry);
             prop_assert!(then(retry).is_admitted(), "after {}", retry);
-        }
-    }
-
-    #[test]
-    fn peeking_changes_nothing_and_tells_what_taking_would(
-        limit in prop_oneof![limit(), small_limit()],
-        turns in prop::collection::vec((turn(), 0_u64..9), 1..30),
-    ) {
-        let mut used = Used::new(limit);
-        for (turn, cost) in turns {
-            used.turn(turn);
-            let cost = cost.min(limit.capacity());
-            let before = used.state.clone();
-            let peek = limit.peek(&used.state, used.now, cost);
-            prop_assert_eq!(&before, &used.state);
-            let mut attempts = [Attempt { limit: &limit, state: &mut used.state, cost }];
-            prop_assert_eq!(&preview(&mut attempts, used.now, crate::Keys::One), &peek);
-            prop_assert_eq!(&before, &used.state);
-
-            let take = used.take(cost);
-            prop_assert_eq!(peek.is_admitted(), take.is_admitted());
-            prop_assert_eq!(peek.wait(), take.wait());
-            // A recorded refusal lasts longer than one that was only peeked at.
-            if limit.ban == 0 && !limit.count_refused {
-                prop_assert_eq!(peek.retry_after(), take.retry_after());
-            } else {
-                prop_assert!(peek.retry_after() <= take.retry_after());
-            }
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) const REMEMBERED: u64 = 1_000_000;
 
 /// The last refusal of the server. Times are by this process's clock, unless noted otherwise.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct Refusal {
     cost: u64,
     /// Whether the server is not asked about other costs either.
     is_paced: bool,
@@ -48,7 +48,7 @@ pub(super) struct Refused {
     at: u64,
 }
 
-impl Refused {
+impl Refusal {
     /// The refusal of a request of `cost` that the server would admit after `retry`. The server is not asked again before
     /// `pace` has passed, either.
     pub(super) fn of(

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Debit};
 
-use super::answer::{REMEMBERED, Refused, admitted, refusal};
-use super::{Answered, OF_WINDOW, Share, UnderWay, Waiter};
+use super::answer::{REMEMBERED, Refusal, admitted, refusal};
+use super::{OF_WINDOW, PendingRequest, Share, Waiter, WaiterAnswer};
 use crate::lease::counts::LeaseCounts;
 use crate::lease::validity::{LeasedTokens, SOME};
 use crate::script::lease::{Lease, LeaseRequest};
@@ -49,6 +49,7 @@ impl Share {
             return None;
         }
         let costs = || self.waiting.iter().map(|waiter| waiter.cost);
+        // Bounded so that sums with it stay exact in the script.
         let waited = costs().fold(0_u64, u64::saturating_add).min(1 << 52);
         let (least, served) = (costs().min().unwrap_or(1), self.waiting.len());
         let wanted = match self.validity.span() {
@@ -56,7 +57,7 @@ impl Share {
             None => self.of_window(now, (least, waited), batch),
         };
         self.asked = now;
-        self.under_way = Some(UnderWay { served, ..UnderWay::default() });
+        self.under_way = Some(PendingRequest { served, ..PendingRequest::default() });
         Some(wanted)
     }
 
@@ -72,6 +73,7 @@ impl Share {
     ) -> LeaseRequest {
         let age = now.saturating_sub(self.since);
         let is_large = self.validity.most() >= LARGE;
+        // In the first moments, one request more or less would change the estimate many times over.
         let is_known = !is_large || age > span / KNOWN_AFTER;
         let expected = match age {
             _ if !is_large || !is_known || age >= span => self.demand.expected(now, span),
@@ -80,10 +82,12 @@ impl Share {
                     as u64
             }
         };
+        // Requests that wait are served whatever the configured size of a batch is. They were let in for that.
         let largest = waited.max(*batch.end());
         if self.short > 0 {
             // Nothing drains unused where more is wanted than there is.
             let requests = self.requests.expected(now, span).max(1);
+            // Enough for the requests that come until the server is asked again, and no more: others are short as well.
             let until_next = expected.saturating_mul(PACED.min(requests)) / requests;
             self.size = until_next.clamp(*batch.start(), *batch.end());
             let ahead = self.size.saturating_sub(self.unspent());
@@ -114,6 +118,8 @@ impl Share {
     fn filling(&self, now: u64, span: u64, expected: u64) -> (u64, u64) {
         let (half, tokens) = (self.validity.half(), self.validity.most() / 2);
         // What others are expected to spend while half of the bucket drains.
+        // With `x` tokens ahead of it, a token drains after `x` of everybody's spending. While our `expected` are
+        // spent, `others` are, so a share of `expected / others` of the added debt is ours to spend in time.
         let others = tokens.saturating_sub(expected);
         if others == 0 || expected == 0 || self.validity.most() < LARGE {
             return (expected, half);
@@ -138,6 +144,7 @@ impl Share {
         let needed = self.demand.until(now, self.validity.pace(), self.ends);
         self.size = (needed / OF_WINDOW).clamp(*batch.start(), *batch.end());
         // At most half of what others may need.
+        // Halves of what is left, again and again: nobody takes the end of a window away from the others.
         let spare = self.size.min((self.left / 2).max(1));
         LeaseRequest { least, most: waited.max(spare), waited, ..LeaseRequest::default() }
     }
@@ -150,8 +157,8 @@ impl Share {
         (asked, wanted): (u64, LeaseRequest),
         now: u64,
         totals: &mut LeaseCounts,
-    ) -> (Vec<Answered>, Option<LeasedTokens>) {
-        let UnderWay { served, is_old, is_void } = self.under_way.take().unwrap_or_default();
+    ) -> (Vec<WaiterAnswer>, Option<LeasedTokens>) {
+        let PendingRequest { served, is_old, is_void } = self.under_way.take().unwrap_or_default();
         let mut part = LeasedTokens::new(lease, asked);
         totals.leases += 1;
         totals.leased += lease.taken;
@@ -161,6 +168,7 @@ impl Share {
         self.refused = self.refusal(lease, (asked, now), wanted).filter(|_| !is_old);
         let mut told = Vec::with_capacity(served);
         for waiter in self.waiting.drain(..served.min(self.waiting.len())) {
+            // Straight from this lease and not from older tokens: the requests were counted in what it asked for.
             let outcome = if waiter.cost <= part.unspent {
                 part.unspent -= waiter.cost;
                 totals.spent += waiter.cost;
@@ -171,8 +179,10 @@ impl Share {
                 let retry = retry_after(&self.debit, waiter.cost, lease);
                 refusal(lease.words, lease.now, retry)
             };
-            told.push(Answered { waiter, outcome });
+            told.push(WaiterAnswer { waiter, outcome });
         }
+        // A reset came in between. The server may have written these tokens before it or after it, so nobody spends
+        // them.
         if is_void {
             totals.expired += part.unspent;
             return (told, None);
@@ -186,11 +196,12 @@ impl Share {
         lease: &Lease,
         (asked, now): (u64, u64),
         wanted: LeaseRequest,
-    ) -> Option<Refused> {
+    ) -> Option<Refusal> {
         let is_refused = lease.taken == 0;
         let pace = self.question_pace(now);
         if pace == 0 {
             self.short = 0;
+        // It moves by one, up and down: a single refusal, or a single lease that was served in full, is chance.
         } else if lease.taken < wanted.most || self.left == 0 {
             self.short = (self.short + 1).min(PACED.ilog2() + 1);
         } else if self.left >= self.size {
@@ -203,7 +214,7 @@ impl Share {
             true => (wanted.least, lease.retry_after?),
             false => (1, retry_after(&self.debit, 1, lease)?),
         };
-        Some(Refused::of(lease, (asked, now), (cost, retry), pace))
+        Some(Refusal::of(lease, (asked, now), (cost, retry), pace))
     }
 
     /// How long the server is not asked again after it had nothing left: until twice as many requests have come as the last
@@ -223,6 +234,7 @@ impl Share {
         self.shift();
         match &mut self.parts {
             _ if part.taken == 0 => return None,
+            // Other numbers decide for this key now. Its tokens go back, so that the new numbers can have them.
             _ if self.is_left => return Some(part),
             [older, _] if older.unspent == 0 => *older = part,
             [_, newer] if newer.taken == 0 => *newer = part,
@@ -240,12 +252,12 @@ impl Share {
         &mut self,
         now: u64,
         totals: &mut LeaseCounts,
-    ) -> Vec<Answered> {
+    ) -> Vec<WaiterAnswer> {
         let mut told = Vec::new();
         while let Some(cost) = self.waiting.front().map(|waiter| waiter.cost) {
             let Some(outcome) = self.spend(now, cost) else { break };
             totals.spent += cost;
-            told.extend(self.waiting.pop_front().map(|waiter| Answered { waiter, outcome }));
+            told.extend(self.waiting.pop_front().map(|waiter| WaiterAnswer { waiter, outcome }));
         }
         told
     }

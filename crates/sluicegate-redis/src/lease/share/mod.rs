@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use sluicegate_core::adapter::{Debit, Outcome};
 use tokio::sync::oneshot::Sender;
 
-use self::answer::{Refused, admitted};
+use self::answer::{Refusal, admitted};
 use self::demand::Demand;
 use super::counts::LeaseCounts;
 use super::validity::{LeasedTokens, Moment, Validity};
@@ -55,9 +55,9 @@ pub(super) struct Share {
     ends: u64,
     /// What the server had left at the last lease.
     left: u64,
-    under_way: Option<UnderWay>,
+    under_way: Option<PendingRequest>,
     waiting: VecDeque<Waiter>,
-    refused: Option<Refused>,
+    refused: Option<Refusal>,
     /// Whether other numbers of the limit have begun to decide since the last request. Tokens that arrive are given back.
     is_left: bool,
     /// The latest time of the clock.
@@ -66,7 +66,7 @@ pub(super) struct Share {
 
 /// A lease that was requested.
 #[derive(Debug, Default)]
-struct UnderWay {
+struct PendingRequest {
     /// How many of the waiting requests it is for.
     served: usize,
     /// Whether something was given back since, so that a refusal is out of date.
@@ -84,7 +84,7 @@ pub(super) struct Waiter {
 
 /// The outcome for a request that waited.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct WaiterAnswer {
     pub(super) waiter: Waiter,
     pub(super) outcome: Outcome,
 }
@@ -128,12 +128,14 @@ impl Share {
         let is_back = at.is_manual && at.now < self.seen;
         self.seen = if at.is_manual { at.now } else { at.now.max(self.seen) };
         let at = Moment { now: self.seen, ..at };
+        // A manual clock was set back. What was refused at a later time says nothing about now.
         if is_back {
             self.refused = None;
         }
         for part in &mut self.parts {
             let is_void = is_back || at.is_manual && at.now < part.asked;
             let good = if is_void { 0 } else { self.validity.good(part, at.since(part.asked)) };
+            // Counted as expired, and not given back: their place in the server's bucket has drained already.
             totals.expired += part.unspent.saturating_sub(good);
             part.unspent = part.unspent.min(good);
         }
@@ -141,6 +143,7 @@ impl Share {
     }
 
     fn shift(&mut self) {
+        // The older lease goes only once it is spent. Its tokens drain first, so they have to be spent first.
         if self.parts[0].unspent == 0 && self.parts[1].taken > 0 {
             self.parts = [self.parts[1], LeasedTokens::default()];
         }
@@ -168,6 +171,8 @@ impl Share {
         if self.requests.expected(now, self.validity.pace()) == 0 {
             self.since = now;
         }
+        // Before it is decided: requests that are refused are demand as well. Without them, a process with too few
+        // tokens would never ask for more.
         self.demand.add(now, self.validity.pace(), cost);
         self.requests.add(now, self.validity.pace(), 1);
         if let Some(outcome) = self.spend(now, cost) {
@@ -218,6 +223,7 @@ impl Share {
         let Some(span) = self.validity.span() else {
             return older.taken >= AHEAD && older.unspent <= older.taken / 4;
         };
+        // Not more often than 64 times in a span: where the demand jumps, one lease would follow the other.
         let expected = self.demand.expected(now, span);
         if expected < self.validity.some() || now.saturating_sub(self.asked) < span / MAX_PREFETCHES
         {
@@ -254,6 +260,9 @@ impl Share {
             return false;
         }
         // The first tokens of the lease have drained.
+        // Tokens are numbered by the order in which they drain. Of those up to `position`, the first `taken - good`
+        // have drained; what is left of them is spent and still charged, and only that can become unspent again.
+        // Drained tokens may not: the server has let others in for them.
         let rest =
             position.saturating_sub(part.taken - good).min(good.saturating_sub(part.unspent));
         let back = back.min(rest);
@@ -276,6 +285,8 @@ impl Share {
         let elapsed = at.since(part.asked);
         let room = validity.good(part, elapsed).saturating_sub(part.unspent);
         // By the server's clock, because the receipt shows it.
+        // The charge is not ours, but its debt is in the same bucket and still there. So one of our spent tokens stands
+        // in for it. The debt of the server stays as it is, and one admission less is counted against it.
         let own = validity.undrained(receipt, part.at.saturating_add(elapsed)).min(back);
         if own == 0 || room < own {
             return false;

@@ -2,10 +2,10 @@
 
 mod compare;
 mod differential;
+mod fleet;
 mod holders;
 mod lua_struct;
 mod malformed;
-mod members;
 mod model;
 mod pick;
 mod redis;

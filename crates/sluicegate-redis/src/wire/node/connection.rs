@@ -5,10 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use tokio::task::{AbortHandle, JoinHandle};
+use redis::{RedisError, RedisResult};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use super::guard::Traffic;
-use crate::wire::breaker::Backoff;
+use crate::runtime::{Runtime, before};
+use sluicegate_core::adapter::breaker::Backoff;
 
 /// A connection, and the task that drives it.
 pub(super) struct OpenConnection {
@@ -20,27 +23,55 @@ pub(super) struct OpenConnection {
 /// The task that drives a connection. It is stopped when this is dropped: then the socket is closed, and every
 /// command that waits for an answer fails.
 #[derive(Debug)]
-pub(crate) struct Driver(AbortHandle);
+pub(crate) struct Driver {
+    task: AbortHandle,
+    /// Its sender belongs to the task and ends with it.
+    end: watch::Receiver<()>,
+}
 
 /// Replaced connections of one node on which late answers are still awaited.
 #[derive(Debug, Default)]
-pub(super) struct Retired(Vec<Weak<Driver>>);
+pub(super) struct OldConnections(Vec<Weak<Driver>>);
 
 /// How many are kept: the first, on which most commands were sent, and the last.
 const KEPT: usize = 2;
 
 impl Driver {
-    pub(super) fn of(task: &JoinHandle<()>) -> Self {
-        Self(task.abort_handle())
+    pub(super) fn start(
+        runtime: &Runtime,
+        driving: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let (alive, end) = watch::channel(());
+        let task = runtime.spawn(async move {
+            driving.await;
+            drop(alive);
+        });
+        Self { task: task.abort_handle(), end }
+    }
+
+    /// The answer to a command, or an error when the task has ended.
+    ///
+    /// The client library hands commands to the task through a channel of tokio. A command that is sent while the task
+    /// ends may stay in that channel: it is neither sent to the server nor dropped, so its answer never comes.
+    pub(super) async fn answer<T>(
+        &self,
+        answer: impl Future<Output = RedisResult<T>>,
+    ) -> RedisResult<T> {
+        let mut end = self.end.clone();
+        let ended = async {
+            let _ = end.changed().await;
+        };
+        let closed = || Err(RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe)));
+        before(ended, answer).await.unwrap_or_else(closed)
     }
 
     /// Whether the connection is broken: what is not sent yet will not be.
     pub(super) fn is_finished(&self) -> bool {
-        self.0.is_finished()
+        self.task.is_finished()
     }
 
     pub(super) fn close(&self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -50,7 +81,7 @@ impl Drop for Driver {
     }
 }
 
-impl Retired {
+impl OldConnections {
     /// Keeps a connection for as long as an answer is awaited on it. Closes one if there are too many.
     pub(super) fn keep(&mut self, driver: &Arc<Driver>) {
         self.0.retain(|kept| kept.strong_count() > 0);
@@ -73,7 +104,7 @@ const MAX_DOUBLINGS: u32 = 4;
 /// Counts useless connections in a row: attempts that failed, and connections that brought only errors. Pauses grow
 /// with the count. A successful connect alone does not reset it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Redial {
+pub(super) struct FailureStreak {
     useless: u32,
 }
 
@@ -86,7 +117,7 @@ pub(super) struct ConnectionHistory {
     pub(super) answered: bool,
 }
 
-impl Redial {
+impl FailureStreak {
     /// How long to wait before a lost connection is replaced. The first time not at all: its name may point to
     /// another server by now.
     pub(super) fn lost(&mut self, history: ConnectionHistory, backoff: Backoff) -> Duration {
@@ -111,36 +142,46 @@ impl Redial {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_core::clock::Clock;
+
     use super::*;
 
-    fn driver() -> (Arc<Driver>, JoinHandle<()>) {
-        let task = tokio::spawn(std::future::pending());
-        (Arc::new(Driver::of(&task)), task)
+    fn driver() -> Arc<Driver> {
+        let runtime = Runtime::new(Clock::default());
+        Arc::new(Driver::start(&runtime, std::future::pending()))
     }
 
     #[tokio::test]
     async fn the_first_and_the_last_replaced_connections_are_kept() {
-        let mut retired = Retired::default();
-        let (drivers, tasks): (Vec<_>, Vec<_>) = (0..5).map(|_| driver()).unzip();
+        let mut retired = OldConnections::default();
+        let drivers: Vec<_> = (0..5).map(|_| driver()).collect();
         drivers.iter().for_each(|driver| retired.keep(driver));
-        let mut kept = Vec::new();
-        for task in tasks {
-            tokio::task::yield_now().await;
-            kept.push(!task.is_finished());
-        }
+        tokio::task::yield_now().await;
+        let kept: Vec<_> = drivers.iter().map(|driver| !driver.is_finished()).collect();
         assert_eq!(kept, [true, false, false, false, true]);
     }
 
     #[tokio::test]
     async fn a_connection_without_awaited_answers_is_closed_and_frees_its_place() {
-        let mut retired = Retired::default();
-        let ((first, task), (second, other)) = (driver(), driver());
+        let mut retired = OldConnections::default();
+        let (first, second) = (driver(), driver());
         retired.keep(&first);
+        let mut end = first.end.clone();
         drop(first);
-        assert!(task.await.expect_err("closed").is_cancelled());
+        assert!(end.changed().await.is_err(), "closed");
         retired.keep(&second);
         assert_eq!(retired.0.len(), 1);
-        assert!(!other.is_finished());
+        assert!(!second.is_finished());
+    }
+
+    #[tokio::test]
+    async fn a_command_that_the_task_never_sees_fails_when_the_task_ends() {
+        let driver = driver();
+        let never = driver.answer(std::future::pending::<RedisResult<()>>());
+        let (answer, ()) = tokio::join!(never, async { driver.close() });
+        assert!(answer.expect_err("closed").is_connection_dropped());
+        let late = driver.answer(async { Ok(1) }).await;
+        assert_eq!(late.expect("an answer that has come counts"), 1);
     }
 
     const BACKOFF: Backoff =
@@ -150,7 +191,7 @@ mod tests {
 
     #[test]
     fn connections_that_bring_only_errors_are_replaced_less_and_less_often() {
-        let mut redial = Redial::default();
+        let mut redial = FailureStreak::default();
         assert_eq!(
             redial.lost(USELESS, BACKOFF),
             Duration::ZERO,
@@ -163,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_server_that_closes_after_each_answer_is_connected_to_about_ten_times_a_second() {
-        let mut redial = Redial::default();
+        let mut redial = FailureStreak::default();
         let history = ConnectionHistory { lasted: 1_000, answered: true };
         let pauses: Vec<_> = (0..100).map(|_| redial.lost(history, BACKOFF)).collect();
         assert!(pauses.iter().sum::<Duration>() > Duration::from_secs(8));
@@ -172,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_lasted_is_replaced_at_once() {
-        let mut redial = Redial::default();
+        let mut redial = FailureStreak::default();
         for _ in 0..20 {
             redial.failed(BACKOFF);
         }
@@ -183,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_connection_without_a_single_answer_was_useless() {
-        let mut redial = Redial::default();
+        let mut redial = FailureStreak::default();
         let history = ConnectionHistory { lasted: 10 * STEADY, answered: false };
         redial.lost(history, BACKOFF);
         assert!(redial.lost(history, BACKOFF) > Duration::ZERO);

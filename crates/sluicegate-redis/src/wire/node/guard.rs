@@ -67,7 +67,7 @@ impl Drop for TrafficCall<'_> {
 
 /// A stream that fails when the server sends too much, or does not answer for too long. The client then closes the
 /// connection, and every command that waits on it fails.
-pub(super) struct Guarded<S> {
+pub(super) struct GuardedStream<S> {
     stream: S,
     runtime: Arc<Runtime>,
     traffic: Arc<Traffic>,
@@ -79,7 +79,7 @@ pub(super) struct Guarded<S> {
     silence: Option<(Sleep, u64)>,
 }
 
-impl<S> Guarded<S> {
+impl<S> GuardedStream<S> {
     pub(super) const fn new(
         stream: S,
         runtime: Arc<Runtime>,
@@ -91,6 +91,7 @@ impl<S> Guarded<S> {
 
     fn receive(&mut self, bytes: usize) -> io::Result<()> {
         let answered = self.traffic.answered.load(Ordering::Relaxed);
+        // Bytes are counted from the last answer on. A busy connection may carry any amount in all.
         let before = if self.received.0 == answered { self.received.1 } else { 0 };
         self.received = (answered, before + bytes as u64);
         if self.received.1 > LARGEST {
@@ -112,6 +113,8 @@ impl<S> Guarded<S> {
                 self.silence = Some((self.runtime.sleep(self.longest), answered));
                 continue;
             };
+            // The timer is not reset by each answer, which would cost more than it is worth. When it fires, it looks
+            // whether any answer has come since it was started.
             if Pin::new(sleep).poll(cx).is_pending() {
                 return Ok(());
             }
@@ -124,7 +127,7 @@ impl<S> Guarded<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -143,7 +146,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

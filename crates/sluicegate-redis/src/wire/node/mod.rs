@@ -14,24 +14,24 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::sync::watch;
 
-use self::connection::{ConnectionHistory, Driver, OpenConnection, Redial, Retired};
+use self::connection::{ConnectionHistory, Driver, FailureStreak, OldConnections, OpenConnection};
 use self::guard::Traffic;
 use self::queue::CallQueue;
 use self::target::Attempt;
 use crate::failure::{Failure, FailureKind};
 use crate::observe::report;
 use crate::runtime::Sleep;
-use crate::wire::breaker::{Breaker, Permit, Transition};
 use crate::wire::epochs::ServerEpoch;
+use sluicegate_core::adapter::breaker::{Breaker, Permit, Transition};
 
 pub(crate) use self::open::{ConnectSettings, NodeContext};
 pub(crate) use self::target::{Sentinels, Target, at_address};
 
 /// A connection of a node. Clones are the same connection.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Connected>);
+pub(crate) struct Connection(Arc<ConnectionInner>);
 
-pub(crate) struct Connected {
+pub(crate) struct ConnectionInner {
     wire: MultiplexedConnection,
     traffic: Arc<Traffic>,
     /// The number of this connection among those of its node.
@@ -50,8 +50,8 @@ pub(crate) struct Node {
     breaker: Arc<Breaker>,
     state: watch::Sender<State>,
     generations: AtomicU64,
-    redial: Mutex<Redial>,
-    retired: Mutex<Retired>,
+    redial: Mutex<FailureStreak>,
+    retired: Mutex<OldConnections>,
     /// When the current connection was made, in microseconds.
     connected_at: AtomicU64,
     /// Whether the server has answered on it in time.
@@ -77,8 +77,10 @@ enum State {
 impl Connection {
     /// Sends a command. An error of the server is an answer.
     pub(crate) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        // Counted before it is sent, and until the answer is there or nobody waits: that is how `guard` knows whether
+        // silence is a fault.
         let (mut wire, call) = (self.0.wire.clone(), self.0.traffic.begin());
-        let answer = wire.send_packed_command(command).await;
+        let answer = self.0.driver.answer(wire.send_packed_command(command)).await;
         call.answered();
         answer
     }
@@ -88,7 +90,7 @@ impl Connection {
         let (mut wire, call) = (self.0.wire.clone(), self.0.traffic.begin());
         let mut both = redis::pipe();
         both.cmd("ASKING").add_command(command.clone());
-        let answers = wire.send_packed_commands(&both, 0, 2).await;
+        let answers = self.0.driver.answer(wire.send_packed_commands(&both, 0, 2)).await;
         call.answered();
         answers.map(|mut answers| answers.pop().unwrap_or_default())
     }
@@ -100,9 +102,9 @@ impl Connection {
 }
 
 impl std::ops::Deref for Connection {
-    type Target = Connected;
+    type Target = ConnectionInner;
 
-    fn deref(&self) -> &Connected {
+    fn deref(&self) -> &ConnectionInner {
         &self.0
     }
 }
@@ -161,6 +163,7 @@ impl Node {
 
     /// Waits for the connection. Fails at once if the last attempt failed, without waiting for the next one.
     pub(crate) async fn connection(self: Arc<Self>) -> Result<Connection, Failure> {
+        // Subscribed first, so that the connection cannot come up unseen.
         let mut state = self.state.subscribe();
         self.start();
         loop {
@@ -197,6 +200,8 @@ impl Node {
         let mut lost = None;
         self.state.send_if_modified(|state| {
             let State::Up(current) = &*state else { return false };
+            // Another call has lost this connection before, and it has been replaced. The new one has done nothing
+            // wrong.
             if current.generation != generation {
                 return false;
             }
@@ -247,7 +252,7 @@ impl Node {
         (pause, pause.is_zero() || history.answered && pause <= backoff.first)
     }
 
-    fn redial(&self) -> std::sync::MutexGuard<'_, Redial> {
+    fn redial(&self) -> std::sync::MutexGuard<'_, FailureStreak> {
         self.redial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -308,14 +313,16 @@ impl Node {
         // The server may have restarted empty.
         self.forget();
         self.context.counters.connected(&self.name);
+        // After `forget`: answers on this connection belong to the new epoch.
         let epoch = self.context.epochs.current(self.index);
         let (driver, settled) = (Arc::new(driver), Default::default());
-        let connected = Connected { wire, traffic, generation, epoch, driver, settled };
+        let connected = ConnectionInner { wire, traffic, generation, epoch, driver, settled };
         self.state.send_replace(State::Up(Connection(Arc::new(connected))));
     }
 
     /// How long to wait before the next attempt.
     fn down(&self, failure: Failure) -> Duration {
+        // The breaker waits as long as the next attempt does. A probe before that would have no connection.
         let pause = self.redial().failed(self.context.connect.backoff);
         self.breaker.put_off(self.now(), pause);
         self.context.counters.unreachable(&self.name, &failure);

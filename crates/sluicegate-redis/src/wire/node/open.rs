@@ -11,13 +11,13 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 
 use super::connection::{Driver, OpenConnection};
-use super::guard::{Guarded, Traffic};
+use super::guard::{GuardedStream, Traffic};
 use crate::observe::counts::Counters;
 use crate::runtime::Runtime;
-use crate::wire::breaker::{Backoff, BreakerSettings};
 use crate::wire::epochs::Epochs;
 #[cfg(feature = "tls")]
 use crate::wire::tls::Tls;
+use sluicegate_core::adapter::breaker::{Backoff, BreakerSettings};
 
 /// What all nodes of a store have in common.
 #[derive(Clone)]
@@ -52,10 +52,11 @@ pub(super) async fn open(
 ) -> Result<OpenConnection, RedisError> {
     let stream = open_stream(info, settings).await?;
     let traffic = Arc::new(Traffic::default());
-    let guarded = Guarded::new(stream, Arc::clone(runtime), settings.silence, Arc::clone(&traffic));
+    let guarded =
+        GuardedStream::new(stream, Arc::clone(runtime), settings.silence, Arc::clone(&traffic));
     let (wire, driver) =
         MultiplexedConnection::new_with_config(info.redis_settings(), guarded, config).await?;
-    Ok(OpenConnection { wire, driver: Driver::of(&runtime.spawn(driver)), traffic })
+    Ok(OpenConnection { wire, driver: Driver::start(runtime, driver), traffic })
 }
 
 /// Without the client's own timeouts: they would drop answers that are still needed.

@@ -35,7 +35,7 @@ pub(crate) struct CallQueue {
 }
 
 /// What the caller that joined has to do.
-pub(crate) enum Joined {
+pub(crate) enum QueuePosition {
     /// Send this batch: there is no room for more.
     Full(Vec<QueuedCall>),
     /// Send the batch soon: this is its first call.
@@ -43,16 +43,16 @@ pub(crate) enum Joined {
 }
 
 /// Counts for as long as it lives.
-pub(crate) struct Counted<'a>(&'a AtomicUsize);
+pub(crate) struct CountGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> CountGuard<'a> {
     fn by(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -60,17 +60,19 @@ impl Drop for Counted<'_> {
 
 impl CallQueue {
     /// Counts a call until it is answered.
-    pub(crate) fn begin_call(&self) -> Counted<'_> {
-        Counted::by(&self.unanswered)
+    pub(crate) fn begin_call(&self) -> CountGuard<'_> {
+        CountGuard::by(&self.unanswered)
     }
 
     /// Counts a script until it is answered.
-    pub(crate) fn begin_script(&self) -> Counted<'_> {
-        Counted::by(&self.scripts)
+    pub(crate) fn begin_script(&self) -> CountGuard<'_> {
+        CountGuard::by(&self.scripts)
     }
 
     /// Lets a call be sent at once and alone, if there are no others to send it with.
-    pub(crate) fn begin_script_alone(&self) -> Option<Counted<'_>> {
+    pub(crate) fn begin_script_alone(&self) -> Option<CountGuard<'_>> {
+        // Without this second condition, a process with many calls would send the first of each round alone, and the
+        // server would run two scripts where one does.
         let is_quiet =
             self.scripts.load(Ordering::Relaxed) == 0 && !self.is_busy.load(Ordering::Relaxed);
         is_quiet.then(|| self.begin_script())
@@ -83,16 +85,21 @@ impl CallQueue {
 
     /// Half of all calls, so that the client can prepare one batch while the server decides the other.
     fn batch_size(&self) -> usize {
+        // The counts are read without an order. A batch that is a call too small or too large decides the same.
         self.unanswered.load(Ordering::Relaxed).div_ceil(2).clamp(MIN_BATCH, MAX_BATCH)
     }
 
     /// Adds a call. `None` if another caller sends the batch.
-    pub(crate) fn join(&self, one: QueuedCall) -> Option<Joined> {
+    pub(crate) fn join(&self, one: QueuedCall) -> Option<QueuePosition> {
         let mut waiting = self.waiting();
         waiting.push(one);
         match waiting.len() {
-            1 => Some(Joined::First),
-            many if many >= self.batch_size() => Some(Joined::Full(std::mem::take(&mut *waiting))),
+            // Exactly one caller takes on each batch: the first call of a queue that was empty, or the one that fills
+            // it. If a full batch is sent meanwhile, the first caller finds fewer calls or none, which does no harm.
+            1 => Some(QueuePosition::First),
+            many if many >= self.batch_size() => {
+                Some(QueuePosition::Full(std::mem::take(&mut *waiting)))
+            }
             _ => None,
         }
     }

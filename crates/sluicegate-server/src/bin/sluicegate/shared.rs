@@ -1,6 +1,7 @@
 //! Options of every command that serves.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
@@ -33,6 +34,12 @@ pub(crate) struct StoreOptions {
     /// How many keys the memory has room for.
     #[arg(long, value_name = "NUMBER", default_value = "131072", conflicts_with = "redis")]
     pub(crate) keys: usize,
+    /// Keeps the counts of the memory in this file, so that they survive a restart. Its folder has to exist. After a stop
+    /// nothing is forgotten, and after a kill or a loss of power about the last second. Places of limits of concurrency
+    /// are free after a restart. A file that cannot be read is moved to the same name with `.bad`, and the log says so. One
+    /// server at a time can have the file.
+    #[arg(long, value_name = "FILE", env = "SLUICEGATE_STATE", conflicts_with = "redis")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// An address, or none.

@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::shared::StoreOptions;
 
-/// How long the process waits at its end for what is on its way to Redis.
+/// How long the process waits at its end for what is on its way to Redis or to a file.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// The shortest secret of keys in bytes: it cannot be guessed.
@@ -33,7 +33,12 @@ impl Counting {
             if u32::try_from(options.keys).is_err() {
                 return Err("--keys: expected less than 4294967296, which would take 160 GB".into());
             }
-            return Ok(Self::Memory(Memory::with_capacity(options.keys)));
+            let mut memory = Memory::builder().capacity(options.keys);
+            if let Some(file) = &options.state {
+                memory = memory.keep_in(file);
+            }
+            let memory = memory.try_build().map_err(|error| format!("--state: {error}"))?;
+            return Ok(Self::Memory(memory));
         };
         // The server need not be there yet.
         let mut redis = Redis::builder().url(url).deadline(deadline).client_name("sluicegate");
@@ -69,17 +74,30 @@ impl Counting {
         }
     }
 
-    /// Gives back what was leased, and waits for what is on its way to Redis.
+    /// Gives back what was leased, and waits for what is on its way to Redis or to the file.
     pub(crate) async fn flush(&self) {
         let flushed = async {
             match self {
-                Self::Memory(_) => {}
+                // Not only when the last clone is dropped: connections that were cut off may still have some.
+                Self::Memory(memory) => {
+                    let memory = memory.clone();
+                    // The store logs a failure.
+                    let _ = tokio::task::spawn_blocking(move || memory.flush()).await;
+                }
                 Self::Redis(redis) => redis.flush().await,
                 Self::Leased(leased) => leased.flush().await,
             }
         };
-        if tokio::time::timeout(FLUSH, flushed).await.is_err() {
-            warn!("Redis has not taken everything that was given back");
+        if tokio::time::timeout(FLUSH, flushed).await.is_ok() {
+            return;
+        }
+        match self {
+            Self::Memory(memory) => {
+                warn!("the last counts are not in the file of --state: the disk does not answer");
+                // Dropping the last clone would wait for the disk.
+                std::mem::forget(memory.clone());
+            }
+            _ => warn!("Redis has not taken everything that was given back"),
         }
     }
 }

@@ -1,16 +1,12 @@
 //! Calls that fail before a decision.
 
-use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
 use sluicegate_core::{ManualClock, Memory};
 use sluicegate_server::{Policies, Server, Service};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use sluicegate_tests::log::Log;
 
 use super::http::{post, send};
 use super::status::status;
@@ -37,6 +33,7 @@ async fn start(clock: &ManualClock) -> [String; 3] {
 
 #[tokio::test]
 async fn calls_that_fail_before_a_decision_are_counted_and_logged() {
+    let _alone = super::DECIDES.lock().await;
     let clock = ManualClock::new();
     let [grpc, http, admin] = start(&clock).await;
     let failed = async || status(&admin).await.failed_calls;
@@ -87,51 +84,10 @@ async fn calls_that_fail_before_a_decision_are_counted_and_logged() {
     assert!(last.contains("x-api-key"), "{last}");
 }
 
-/// Keeps the lines about failed calls.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    fn taken(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().expect("nobody panics"))
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, " {field}={value:?}").expect("a string takes everything");
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "sluicegate_server::health"
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().expect("nobody panics").push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 #[tokio::test]
 async fn the_log_has_a_line_a_second_about_calls_that_failed() {
-    let log = Log::default();
+    let _alone = super::DECIDES.lock().await;
+    let log = Log::of("sluicegate_server::health");
     // The server runs in this thread.
     let _logged = tracing::subscriber::set_default(log.clone());
     let clock = ManualClock::new();

@@ -6,3 +6,6 @@ mod failed;
 mod http;
 mod leased;
 mod status;
+
+/// Held by each test that decides in this process. All of them count for the one recorder.
+static DECIDES: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -31,6 +31,7 @@ pub(crate) async fn status(address: &str) -> Status {
 
 #[tokio::test]
 async fn decisions_refused_keys_and_changed_files_are_shown() {
+    let _alone = super::DECIDES.lock().await;
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("rules.toml");
     std::fs::write(&file, TWICE).expect("a file");

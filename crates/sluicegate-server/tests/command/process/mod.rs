@@ -6,6 +6,7 @@ mod client;
 mod leases;
 mod redis_leases;
 mod reloading;
+mod restarting;
 mod sluicegate;
 mod stopping;
 mod top;

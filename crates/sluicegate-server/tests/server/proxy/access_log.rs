@@ -1,8 +1,6 @@
 //! What the access log says of responses without a body, and of those that break off.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,76 +8,35 @@ use http::Request;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2::handshake;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use sluicegate_tests::log::Log;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use super::support::{LONGEST, OK, Running, Upstream};
 
-/// The fields of the lines of the access log, by path. Tests of other paths write here too.
-static LINES: Mutex<BTreeMap<String, BTreeMap<&'static str, String>>> = Mutex::new(BTreeMap::new());
-
-struct AccessLog;
-
-#[derive(Default)]
-struct Fields(BTreeMap<&'static str, String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
-    }
-}
-
-impl Subscriber for AccessLog {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "sluicegate_proxy::access"
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        if let Some(path) = fields.0.get("path").cloned() {
-            LINES.lock().unwrap_or_else(PoisonError::into_inner).insert(path, fields.0);
-        }
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-fn listen() {
-    static LISTENING: Once = Once::new();
-    LISTENING.call_once(|| tracing::subscriber::set_global_default(AccessLog).expect("no log"));
-}
+/// The lines of the access log. Tests of other paths write here too.
+static LOG: LazyLock<Log> = LazyLock::new(|| {
+    let log = Log::of("sluicegate_proxy::access");
+    tracing::subscriber::set_global_default(log.clone()).expect("no log");
+    log
+});
 
 /// Whether the log says that the response to the request for `path` was whole, with its status and bytes.
 async fn logged(path: &str) -> (String, String, String) {
+    let part = format!("path={path:?}");
     let line = async {
         loop {
-            let line = LINES.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
-            match line {
+            match LOG.lines(&part).pop() {
                 Some(line) => break line,
                 None => sleep(Duration::from_millis(1)).await,
             }
         }
     };
     let line = timeout(LONGEST, line).await.expect("a line");
-    let field = |name: &str| line.get(name).cloned().unwrap_or_default();
+    let field = |name: &str| {
+        let (_, value) = line.split_once(&format!(" {name}=")).unwrap_or_default();
+        value.split(' ').next().unwrap_or_default().to_owned()
+    };
     (field("whole"), field("status"), field("bytes"))
 }
 
@@ -96,7 +53,7 @@ const WHOLE: [(&str, &str, &str, &str); 7] = [
 
 #[tokio::test]
 async fn responses_without_a_body_are_whole_in_http1() {
-    listen();
+    LazyLock::force(&LOG);
     for (at, (method, response, status, bytes)) in WHOLE.into_iter().enumerate() {
         let upstream = Upstream::start(response).await;
         let proxy = Running::start(upstream.address, "", "").await;
@@ -113,7 +70,7 @@ async fn responses_without_a_body_are_whole_in_http1() {
 
 #[tokio::test]
 async fn responses_without_a_body_are_whole_in_http2() {
-    listen();
+    LazyLock::force(&LOG);
     for (at, (method, response, status, bytes)) in WHOLE.into_iter().enumerate() {
         let upstream = Upstream::start(response).await;
         let proxy = Running::start(upstream.address, "", "").await;
@@ -133,7 +90,7 @@ async fn responses_without_a_body_are_whole_in_http2() {
 
 #[tokio::test]
 async fn a_response_that_its_client_leaves_is_not_whole() {
-    listen();
+    LazyLock::force(&LOG);
     let upstream = Upstream::start("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc").await;
     let proxy = Running::start(upstream.address, "", "").await;
     let mut client = proxy.connect().await;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use sluicegate_tests::certificates;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -19,18 +19,15 @@ use super::support::{OK, Running, Upstream};
 /// An authority, and what it has vouched for, in files.
 struct Authority {
     directory: TempDir,
-    issuer: Issuer<'static, KeyPair>,
+    signs: certificates::Authority,
 }
 
 impl Authority {
     fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap();
+        let signs = certificates::Authority::new("authority");
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("ca.pem"), certificate.pem()).unwrap();
-        Self { directory, issuer: Issuer::new(params, key) }
+        std::fs::write(directory.path().join("ca.pem"), signs.pem()).unwrap();
+        Self { directory, signs }
     }
 
     /// The path of a file, as text of TOML.
@@ -40,12 +37,10 @@ impl Authority {
 
     /// Vouches for a certificate with this name, in `name.pem` and `name.key`.
     fn vouch(&self, name: &str) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let (certificate, key) = self.signs.sign(name);
         let at = self.directory.path();
-        std::fs::write(at.join(format!("{name}.pem")), certificate.pem()).unwrap();
-        std::fs::write(at.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+        std::fs::write(at.join(format!("{name}.pem")), certificate).unwrap();
+        std::fs::write(at.join(format!("{name}.key")), key).unwrap();
     }
 
     fn acceptor(&self, name: &str, asks_for_certificates: bool) -> TlsAcceptor {

@@ -1,5 +1,6 @@
 //! Everything that a client can make large has a bound.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
@@ -70,45 +71,44 @@ async fn the_same_descriptor_twice_is_charged_twice_or_not_at_all() {
     assert!(server.is_over(&[("user", "a")]).await);
 }
 
-#[tokio::test]
-async fn connections_beyond_the_bound_wait_for_their_turn() {
+/// A server that accepts at most `most` connections.
+async fn with_connections(most: usize) -> SocketAddr {
     let service = Service::builder(Policies::new()).build().expect("a service");
     let any = "127.0.0.1:0".parse().expect("an address");
-    let bound = Server::new(service).http(any).connections(1).bind().await.expect("a port");
+    let bound = Server::new(service).http(any).connections(most).bind().await.expect("a port");
     let address = bound.addresses().http.expect("a port");
     tokio::spawn(bound.run(std::future::pending()));
+    address
+}
 
-    let mut first = TcpStream::connect(address).await.expect("a connection");
-    let get = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
-    first.write_all(get).await.expect("a request");
+/// A connection on which a request was sent.
+async fn asked(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("a request");
+    stream
+}
+
+async fn is_answered(stream: &mut TcpStream) {
     let mut answer = [0; 12];
-    first.read_exact(&mut answer).await.expect("an answer");
-    assert_eq!(&answer, b"HTTP/1.1 200");
-
-    let mut second = TcpStream::connect(address).await.expect("a connection");
-    second.write_all(get).await.expect("a request");
-    let waits = tokio::time::timeout(Duration::from_millis(50), second.read_exact(&mut answer));
-    assert!(waits.await.is_err(), "it is served beside the first");
-    drop(first);
-    second.read_exact(&mut answer).await.expect("an answer");
+    stream.read_exact(&mut answer).await.expect("an answer");
     assert_eq!(&answer, b"HTTP/1.1 200");
 }
 
 #[tokio::test]
-async fn a_bound_that_no_machine_reaches_is_no_bound() {
-    let service = Service::builder(Policies::new()).build().expect("a service");
-    let any = "127.0.0.1:0".parse().expect("an address");
-    let server = Server::new(service).http(any).connections(usize::MAX);
-    let bound = server.bind().await.expect("a port");
-    let address = bound.addresses().http.expect("a port");
-    tokio::spawn(bound.run(std::future::pending()));
+async fn connections_beyond_the_bound_wait_for_their_turn() {
+    let address = with_connections(1).await;
+    let mut first = asked(address).await;
+    is_answered(&mut first).await;
+    let mut second = asked(address).await;
+    let waits = tokio::time::timeout(Duration::from_millis(50), is_answered(&mut second));
+    assert!(waits.await.is_err(), "it is served beside the first");
+    drop(first);
+    is_answered(&mut second).await;
+}
 
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
-    let get = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
-    stream.write_all(get).await.expect("a request");
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.expect("an answer");
-    assert_eq!(&answer, b"HTTP/1.1 200");
+#[tokio::test]
+async fn a_bound_that_no_machine_reaches_is_no_bound() {
+    is_answered(&mut asked(with_connections(usize::MAX).await).await).await;
 }
 
 #[tokio::test]

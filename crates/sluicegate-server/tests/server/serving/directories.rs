@@ -8,12 +8,9 @@ use std::time::Duration;
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
-use sluicegate_core::Limit;
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{Answer, Charge, Debit, Receipt};
-use sluicegate_core::limit::LimitError;
-use sluicegate_core::store::{BoxStore, BoxStoreFuture, Store};
 use sluicegate_server::{Policies, Reload, Server, Service};
+use sluicegate_tests::stores::TestStore;
 use tempfile::TempDir;
 use tonic::transport::Channel;
 
@@ -43,7 +40,8 @@ async fn start(prepare: impl FnOnce(&Path)) -> Place {
     prepare(directory.path());
     let policies = Policies::new().envoy(directory.path());
     let policies = policies.unwrap_or_else(|error| panic!("{error}"));
-    let service = Service::builder(policies.clone()).store(Picky(BoxStore::new(Memory::new())));
+    let service = Service::builder(policies.clone())
+        .store(TestStore::keeping(Memory::new(), |limit| limit.count() <= 1_000_000_000));
     let any = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::new(service.build().expect("a service")).grpc(any).bind().await;
     let bound = bound.expect("a free port");
@@ -184,47 +182,4 @@ async fn a_reload_that_was_asked_for_beside_a_watch_tells_once() {
     assert_eq!(place.limits().await, [Some(150), None, None]);
     assert!(events.recv_timeout(AT_MOST).expect("an event").contains("domain a: "));
     assert!(events.recv_timeout(QUIET).is_err());
-}
-
-/// A store that keeps no more than a billion.
-#[derive(Clone)]
-struct Picky(BoxStore);
-
-impl Store for Picky {
-    type Future = BoxStoreFuture;
-
-    fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
-        self.0.take(charge)
-    }
-
-    fn peek(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
-        self.0.peek(charge)
-    }
-
-    fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
-        self.0.reset(charge)
-    }
-
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.0.settle(debit, receipt, spent);
-    }
-
-    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        match limit.count() > 1_000_000_000 {
-            true => Err(LimitError::new("it is more than a billion")),
-            false => Ok(()),
-        }
-    }
-
-    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
-        self.0.follow(debit, charged, spent);
-    }
-
-    fn follow_status(&self, debit: &Debit, status: &sluicegate_core::limit::LimitStatus) {
-        self.0.follow_status(debit, status);
-    }
-
-    fn clock(&self) -> sluicegate_core::clock::Clock {
-        self.0.clock()
-    }
 }

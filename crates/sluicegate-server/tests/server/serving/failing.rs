@@ -1,15 +1,15 @@
 //! A store that cannot decide is an error, or lets requests pass, and never refuses them.
 
-use std::future::{Pending, pending};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use serde_json::json;
-use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
-use sluicegate_core::store::{OnStoreError, Store, StoreError};
+use sluicegate_core::Memory;
+use sluicegate_core::store::OnStoreError;
 use sluicegate_redis::Redis;
 use sluicegate_server::{Policies, ServiceBuilder};
+use sluicegate_tests::stores::{Manner, TestStore};
 use tonic::Request;
 
 use super::http::{post, send};
@@ -22,36 +22,8 @@ descriptors:
 ";
 
 /// Never answers.
-struct Silent;
-
-impl Store for Silent {
-    type Future = Pending<Result<Outcome, StoreError>>;
-
-    fn take(&self, _: &Charge) -> Answer<Self::Future> {
-        Answer::Later(pending())
-    }
-
-    fn peek(&self, _: &Charge) -> Answer<Self::Future> {
-        Answer::Later(pending())
-    }
-
-    fn reset(&self, _: &Charge) -> Answer<Self::Future> {
-        Answer::Later(pending())
-    }
-
-    fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
-
-    fn follow(&self, _: &Debit, _: u64, _: u64) {}
-
-    fn follow_status(&self, _: &Debit, _: &sluicegate_core::limit::LimitStatus) {}
-
-    fn clock(&self) -> sluicegate_core::clock::Clock {
-        sluicegate_core::clock::Clock::machine()
-    }
-
-    fn check(&self, _: &sluicegate_core::Limit) -> Result<(), sluicegate_core::limit::LimitError> {
-        Ok(())
-    }
+fn silent() -> TestStore {
+    TestStore::new(Memory::with_capacity(1), Manner::Never)
 }
 
 /// Redis at a port where nobody listens.
@@ -86,7 +58,7 @@ async fn a_store_that_is_away_or_silent_is_an_error_by_default() {
     let short = Duration::from_millis(5);
     assert_eq!(each_kind_of_call(|service| service.store(away())).await, unavailable);
     assert_eq!(
-        each_kind_of_call(|service| service.store(Silent).deadline(short)).await,
+        each_kind_of_call(|service| service.store(silent()).deadline(short)).await,
         unavailable
     );
 }
@@ -98,7 +70,7 @@ async fn a_store_that_is_away_or_silent_lets_requests_pass_if_told_so() {
         service.on_store_error(OnStoreError::Admit).deadline(Duration::from_millis(5))
     };
     assert_eq!(each_kind_of_call(|service| admit(service.store(away()))).await, passes);
-    assert_eq!(each_kind_of_call(|service| admit(service.store(Silent))).await, passes);
+    assert_eq!(each_kind_of_call(|service| admit(service.store(silent()))).await, passes);
 }
 
 #[tokio::test]
@@ -111,7 +83,7 @@ async fn a_refund_that_the_store_does_not_take_is_no_refusal() {
 #[tokio::test]
 async fn a_caller_with_little_time_is_answered_within_it() {
     let hour = Duration::from_secs(3_600);
-    let mut server = start_with(ONE, |service| service.store(Silent).deadline(hour)).await;
+    let mut server = start_with(ONE, |service| service.store(silent()).deadline(hour)).await;
     let mut call = Request::new(request(descriptor(&[("user", "a")])));
     call.metadata_mut().insert("grpc-timeout", "400m".parse().expect("a value"));
     let status = server.client.should_rate_limit(call).await.expect_err("an error");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use sluicegate_server::{Addresses, Policies, Reload, Server, Service, Tls};
+use sluicegate_tests::certificates::Authority;
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 
@@ -17,30 +17,6 @@ descriptors:
 - key: user
   rate_limit: { unit: hour, requests_per_unit: 1 }
 ";
-
-/// An authority.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("a key");
-        let pem = params.self_signed(&key).expect("a certificate").pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// A certificate and its key.
-    fn sign(&self, name: &str) -> (String, String) {
-        let params = CertificateParams::new(vec![name.to_owned()]).expect("parameters");
-        let key = KeyPair::generate().expect("a key");
-        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
-        (signed.pem(), key.serialize_pem())
-    }
-}
 
 struct Secured {
     directory: TempDir,
@@ -64,7 +40,7 @@ async fn start_in(directory: TempDir, clients: Option<&Authority>) -> Secured {
     std::fs::write(at("ratelimit.yaml"), ONE).expect("a file");
     let mut tls = Tls::new(at("server.pem"), at("server.key"));
     if let Some(clients) = clients {
-        std::fs::write(at("clients.pem"), &clients.pem).expect("a file");
+        std::fs::write(at("clients.pem"), clients.pem()).expect("a file");
         tls = tls.clients(at("clients.pem"));
     }
     let policies = Policies::new().envoy(at("ratelimit.yaml")).expect("a valid file");
@@ -79,7 +55,7 @@ async fn start_in(directory: TempDir, clients: Option<&Authority>) -> Secured {
 impl Secured {
     async fn ask(&self, trusted: &Authority, own: Option<(String, String)>) -> Result<(), String> {
         let mut tls = ClientTlsConfig::new()
-            .ca_certificate(Certificate::from_pem(&trusted.pem))
+            .ca_certificate(Certificate::from_pem(trusted.pem()))
             .domain_name("sluicegate.test");
         if let Some((certificate, key)) = own {
             tls = tls.identity(Identity::from_pem(certificate, key));
@@ -100,7 +76,7 @@ impl Secured {
 
 #[tokio::test]
 async fn a_client_trusts_the_certificate_in_force_which_a_reload_replaces() {
-    let (old, new) = (Authority::new(), Authority::new());
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
     let server = start(&old.sign("sluicegate.test"), None).await;
     server.ask(&old, None).await.expect("an answer");
     server.ask(&new, None).await.expect_err("another authority");
@@ -119,7 +95,7 @@ async fn a_client_trusts_the_certificate_in_force_which_a_reload_replaces() {
 
 #[tokio::test]
 async fn a_certificate_that_cannot_be_read_does_not_keep_policies_from_being_read() {
-    let authority = Authority::new();
+    let authority = Authority::new("one");
     let server = start(&authority.sign("sluicegate.test"), None).await;
     write(server.directory.path(), &("no certificate".to_owned(), "no key".to_owned()));
     let policies = server.directory.path().join("ratelimit.yaml");
@@ -134,7 +110,7 @@ async fn a_certificate_that_cannot_be_read_does_not_keep_policies_from_being_rea
 async fn a_certificate_that_kubernetes_replaces_is_in_force_without_a_signal() {
     use std::os::unix::fs::symlink;
 
-    let (old, new) = (Authority::new(), Authority::new());
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
     for (hidden, authority) in [("..old", &old), ("..new", &new)] {
@@ -163,7 +139,7 @@ async fn a_certificate_that_kubernetes_replaces_is_in_force_without_a_signal() {
 
 #[tokio::test]
 async fn mutual_tls_admits_only_clients_of_the_named_authority() {
-    let (servers, clients, others) = (Authority::new(), Authority::new(), Authority::new());
+    let (servers, clients, others) = ["servers", "clients", "others"].map(Authority::new).into();
     let server = start(&servers.sign("sluicegate.test"), Some(&clients)).await;
     server.ask(&servers, Some(clients.sign("client"))).await.expect("an answer");
     server.ask(&servers, None).await.expect_err("no certificate");
@@ -172,7 +148,7 @@ async fn mutual_tls_admits_only_clients_of_the_named_authority() {
 
 #[tokio::test]
 async fn a_client_without_tls_gets_nothing() {
-    let authority = Authority::new();
+    let authority = Authority::new("one");
     let server = start(&authority.sign("sluicegate.test"), None).await;
     let address = format!("http://{}", server.addresses.grpc.expect("a port"));
     let mut client = match RateLimitServiceClient::connect(address).await {

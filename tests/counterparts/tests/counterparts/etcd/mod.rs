@@ -5,8 +5,8 @@ mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_lease::etcd::{Elected, Etcd};
-use sluicegate_lease::pool::{Change, Known};
+use sluicegate_lease::etcd::{Etcd, EtcdMastership};
+use sluicegate_lease::pool::{Change, LeaseHolder};
 use sluicegate_lease::{Mastership, Role};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout};
@@ -17,7 +17,7 @@ use crate::etcd::server::Server;
 /// Long enough for a busy machine, on which a master must not lose it.
 const LEASE: Duration = Duration::from_secs(6);
 
-fn stand(server: &Server, address: &str) -> Elected {
+fn stand(server: &Server, address: &str) -> EtcdMastership {
     let etcd = Etcd::new([server.address()]).expect("an address");
     let candidacy = etcd.mastership("quota", address).lease(LEASE);
     let candidacy = candidacy.longest_lease(Duration::from_secs(1));
@@ -37,7 +37,7 @@ async fn until_whole(server: &Server) -> Vec<String> {
 }
 
 /// Waits for a role that `found` accepts.
-async fn until<T>(what: &str, elected: &Elected, found: impl Fn(&Role) -> Option<T>) -> T {
+async fn until<T>(what: &str, elected: &EtcdMastership, found: impl Fn(&Role) -> Option<T>) -> T {
     let mut roles = elected.roles();
     let found = async {
         loop {
@@ -52,7 +52,7 @@ async fn until<T>(what: &str, elected: &Elected, found: impl Fn(&Role) -> Option
 }
 
 /// The fence of the master, and the names of the clients that it knows.
-async fn until_master(elected: &Elected) -> (u32, Option<Vec<Box<str>>>) {
+async fn until_master(elected: &EtcdMastership) -> (u32, Option<Vec<Box<str>>>) {
     until("master", elected, |role| match role {
         Role::Master { fence, known, .. } => Some((*fence, known.as_ref().map(names))),
         Role::Other { .. } => None,
@@ -60,11 +60,11 @@ async fn until_master(elected: &Elected) -> (u32, Option<Vec<Box<str>>>) {
     .await
 }
 
-fn names(known: &Arc<[Known]>) -> Vec<Box<str>> {
+fn names(known: &Arc<[LeaseHolder]>) -> Vec<Box<str>> {
     known.iter().map(|known| known.client.clone()).collect()
 }
 
-async fn until_other(elected: &Elected, address: &str) {
+async fn until_other(elected: &EtcdMastership, address: &str) {
     until("other master", elected, |role| match role {
         Role::Other { master: Some(master) } => (&**master == address).then_some(()),
         _ => None,
@@ -72,19 +72,19 @@ async fn until_other(elected: &Elected, address: &str) {
     .await;
 }
 
-async fn until_nobody(elected: &Elected) {
+async fn until_nobody(elected: &EtcdMastership) {
     until("end", elected, |role| (*role == Role::Other { master: None }).then_some(())).await;
 }
 
 fn joined(client: &str) -> Change {
-    Change::Joined { resource: "db".into(), client: client.into() }
+    Change::Add { resource: "db".into(), client: client.into() }
 }
 
 fn left(client: &str) -> Change {
-    Change::Left { resource: "db".into(), client: client.into() }
+    Change::Remove { resource: "db".into(), client: client.into() }
 }
 
-async fn record(elected: &Elected, changes: Vec<Change>) -> Result<(), String> {
+async fn record(elected: &EtcdMastership, changes: Vec<Change>) -> Result<(), String> {
     elected.record(changes).await.map_err(|error| error.to_string())
 }
 

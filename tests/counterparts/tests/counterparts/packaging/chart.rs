@@ -65,10 +65,14 @@ fn everything() -> Value {
     })
 }
 
+fn with_state() -> Value {
+    json!({ "state": { "enabled": true, "size": "2Gi", "storageClass": "fast" } })
+}
+
 #[test]
 fn helm_renders_manifests_that_fit_the_schemas_of_kubernetes() {
     for version in VERSIONS {
-        for values in [json!({}), everything(), json!({ "capacity": CAPACITY })] {
+        for values in [json!({}), everything(), json!({ "capacity": CAPACITY }), with_state()] {
             let read = python("chart.py", &[CHART, version], &values.to_string());
             read.unwrap_or_else(|error| panic!("Kubernetes {version}, {values}: {error}"));
         }
@@ -87,9 +91,13 @@ fn helm_renders_manifests_that_fit_the_schemas_of_kubernetes() {
         assert!(of_kind(&manifests, kind).is_some(), "no {kind}");
     }
     let plain = rendered(&json!({}));
-    for kind in
-        ["HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "ServiceMonitor"]
-    {
+    for kind in [
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "PodDisruptionBudget",
+        "ServiceMonitor",
+    ] {
         assert!(of_kind(&plain, kind).is_none(), "{kind}");
     }
 }
@@ -188,6 +196,15 @@ fn values_that_cannot_be_meant_are_errors_that_say_why() {
             json!({ "capacity": CAPACITY, "replicas": 2, "countAlone": true }),
             "several replicas would each lease the whole capacity",
         ),
+        (
+            json!({ "state": { "enabled": true }, "redis": { "url": "redis://r" } }),
+            "with redis nothing is",
+        ),
+        (
+            json!({ "state": { "enabled": true }, "replicas": 2, "countAlone": true }),
+            "state.enabled is for one replica",
+        ),
+        (json!({ "state": { "enabled": true, "size": "much" } }), "/state/size"),
         (json!({ "redis": { "lease": 50 } }), "redis.lease needs redis.url or redis.secret"),
         (json!({ "redis": { "url": "redis://r", "lease": 1 } }), "/redis/lease"),
         (json!({ "idleTimeout": 0 }), "/idleTimeout"),
@@ -242,6 +259,32 @@ fn a_file_of_capacity_is_served_by_one_pod_at_a_time() {
     serve(&values);
 }
 
+#[test]
+fn counts_are_kept_on_a_volume_that_one_pod_has_at_a_time() {
+    let manifests = rendered(&with_state());
+    let claim = of_kind(&manifests, "PersistentVolumeClaim").expect("a claim");
+    assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "2Gi");
+    assert_eq!(claim["spec"]["storageClassName"], "fast");
+    let deployment = of_kind(&manifests, "Deployment").expect("a deployment");
+    assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
+    let (volumes, container) = (&pod(&manifests)["volumes"], &pod(&manifests)["containers"][0]);
+    let named = |list: &Value| {
+        let mut list = list.as_array().expect("a list").iter();
+        list.find(|one| one["name"] == "state").expect("the volume").clone()
+    };
+    assert_eq!(named(volumes)["persistentVolumeClaim"]["claimName"], claim["metadata"]["name"]);
+    let mount = named(&container["volumeMounts"]);
+    assert_eq!(mount["mountPath"], "/var/lib/sluicegate");
+    assert!(mount["readOnly"].is_null());
+    let arguments = words(&container["args"]);
+    assert!(arguments.contains(&"--state=/var/lib/sluicegate/counts".to_owned()), "{arguments:?}");
+    // A claim that exists is used as it is.
+    let manifests = rendered(&json!({ "state": { "enabled": true, "existingClaim": "mine" } }));
+    assert!(of_kind(&manifests, "PersistentVolumeClaim").is_none());
+    assert_eq!(named(&pod(&manifests)["volumes"])["persistentVolumeClaim"]["claimName"], "mine");
+    serve(&with_state());
+}
+
 /// Starts a server as the pod of these values would.
 fn serve(values: &Value) {
     let manifests = rendered(values);
@@ -269,7 +312,12 @@ fn serve(values: &Value) {
     }
     let arguments = words(&pod(&manifests)["containers"][0]["args"]);
     let place = format!("={}/etc/", directory.path().display());
-    let local = |word: String| word.replace("=/etc/", &place);
+    let state = directory.path().join("var/lib/sluicegate");
+    std::fs::create_dir_all(&state).expect("a folder");
+    let local = |word: String| {
+        word.replace("=/etc/", &place)
+            .replace("=/var/lib/sluicegate", &format!("={}", state.display()))
+    };
     // Nobody has to wait for a load balancer.
     let is_kept = |word: &String| !word.starts_with("--drain-delay");
     let mut arguments: Vec<_> = arguments.into_iter().filter(is_kept).map(local).collect();

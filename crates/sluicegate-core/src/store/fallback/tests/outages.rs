@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::limit::Receipt;
-use crate::store::share::Share;
+use crate::store::{Fleet, Share};
 
 /// Microseconds from one request to the next, of all processes.
 const PAUSE: u64 = 2_713;
@@ -59,15 +59,15 @@ impl Store for Shared {
     }
 }
 
-struct Fleet {
+struct Processes {
     clock: ManualClock,
-    processes: Vec<Fallback<Shared, Share<Memory>>>,
+    processes: Vec<Fallback<Shared, Share>>,
     /// When each request was admitted.
     admitted: Vec<u64>,
     random: u64,
 }
 
-impl Fleet {
+impl Processes {
     fn new(count: usize) -> Self {
         let clock = ManualClock::new();
         let memory = || Memory::builder().capacity(10).clock(clock.clone()).build();
@@ -75,7 +75,7 @@ impl Fleet {
         let process = |_| {
             let store = shared.clone();
             let first = Shared { store, is_there: Arc::new(AtomicBool::new(true)) };
-            Fallback(first, Share::new(memory(), 1, count as u64))
+            Fallback(first, Share::new(memory(), &Fleet::fixed(1, count as u64)))
         };
         let processes = (0..count).map(process).collect();
         Self { clock, processes, admitted: Vec::new(), random: 1 }
@@ -146,7 +146,7 @@ fn limits_of(processes: usize) -> f64 {
 fn one_outage_costs_one_burst() {
     for processes in [1, 2, 4, 10] {
         for outage in [1, 4, 60] {
-            let mut fleet = Fleet::new(processes);
+            let mut fleet = Processes::new(processes);
             fleet.run(3 * SECOND, RATE, |_, _| true);
             fleet.run(outage * SECOND, RATE, |_, _| false);
             fleet.run(3 * SECOND, RATE, |_, _| true);
@@ -165,7 +165,7 @@ fn switching_back_and_forth_mints_nothing() {
     for period in [10_u64, 25, 50, 100, 200, 400, 1_000, 1_700, 4_000, 20_000, 90_000] {
         for (up, of) in [(1, 2), (1, 5), (4, 5)] {
             for processes in [1, 4] {
-                let mut fleet = Fleet::new(processes);
+                let mut fleet = Processes::new(processes);
                 let time = Duration::from_millis(50_000.max(3 * period));
                 fleet.run(time, RATE, |_, now| now / 1_000 % period < period * up / of);
                 let beyond = fleet.beyond(limits_of(processes));
@@ -181,7 +181,7 @@ fn switching_back_and_forth_mints_nothing() {
 #[test]
 fn one_request_in_some_that_fails_mints_nothing() {
     for seed in 0..20 {
-        let mut fleet = Fleet::new(4);
+        let mut fleet = Processes::new(4);
         let chance = 1 + seed % 7;
         fleet.run(20 * SECOND, RATE, |at, now| {
             let mixed = (now / PAUSE).wrapping_add(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -195,7 +195,7 @@ fn one_request_in_some_that_fails_mints_nothing() {
 /// Its share is added to what the others are admitted, and nothing else.
 #[test]
 fn a_process_that_is_cut_off_alone_adds_its_share() {
-    let mut fleet = Fleet::new(4);
+    let mut fleet = Processes::new(4);
     fleet.run(60 * SECOND, RATE, |at, _| at != 0);
     let beyond = fleet.beyond(1.25);
     assert!(beyond <= PROMISED, "{beyond}");
@@ -205,7 +205,7 @@ fn a_process_that_is_cut_off_alone_adds_its_share() {
 fn of_a_window_at_most_twice_the_count_is_admitted() {
     let limit = Limit::fixed_window(BURST, 10 * SECOND);
     for period in [10_u64, 200, 3_000, 15_000] {
-        let mut fleet = Fleet::new(4);
+        let mut fleet = Processes::new(4);
         fleet.run(60 * SECOND, limit, |_, now| now / 1_000 % period < period / 2);
         let mut windows = std::collections::BTreeMap::<_, u64>::new();
         for now in &fleet.admitted {
@@ -219,7 +219,7 @@ fn of_a_window_at_most_twice_the_count_is_admitted() {
 #[test]
 fn what_is_given_back_to_the_first_is_given_back_to_the_second() {
     for limit in [RATE, Limit::sliding_log(8, 10 * SECOND), Limit::fixed_window(8, 10 * SECOND)] {
-        let fleet = Fleet::new(2);
+        let fleet = Processes::new(2);
         let store = &fleet.processes[0];
         let mut key = KeyBuf::new();
         "alice".write(&mut key);
@@ -243,7 +243,7 @@ fn a_process_that_gets_all_of_the_first_store_leaves_the_others_no_burst() {
     for processes in [2_usize, 4, 10] {
         for period in [200_u64, 400, 1_000, 2_000, 8_000] {
             for (up, of) in [(1, 2), (1, 5), (4, 5)] {
-                let mut fleet = Fleet::new(processes);
+                let mut fleet = Processes::new(processes);
                 let time = Duration::from_millis(50_000.max(3 * period));
                 let is_there = |_, now: u64| now / 1_000 % period < period * up / of;
                 fleet.in_turn(time, RATE, is_there);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::bucket::Bucket;
 use super::log_budget::LogBudget;
-use super::moment::{Moment, MonotonicClock};
+use super::moment::{Moment, MonotonicClock, StoreClock};
 use super::one_word::OneWord;
 use super::row::{FourRows, TwoWords};
 use super::shared_rows::SharedRows;
@@ -153,7 +153,7 @@ fn store() -> (Memory, ManualClock) {
         log_budget: LogBudget::new(0),
         turned_away: AtomicU64::new(0),
         shared_rows: SharedRows::new(0, clock.now()),
-        clock: (&clock).into(),
+        clock: StoreClock { clock: (&clock).into(), ahead: 0 },
     }));
     assert_eq!([store.0.one_word.buckets(), store.0.two_words.buckets()], [2; 2]);
     assert_eq!(store.0.full_state.buckets(), 2);

@@ -126,6 +126,18 @@ fn a_limit_that_refuses_when_full_charges_nothing() {
 }
 
 #[test]
+fn looking_for_a_limit_that_refuses_when_full_loses_no_account_of_another() {
+    let (store, _clock) = memory(100);
+    let [generous, tight] = [100, 10].map(|count| Limit::per_hour(count).named("known").carried());
+    let strict = Limit::per_hour(7).when_full(WhenFull::Refuse);
+    assert_eq!((0..200).filter(|_| admits(&store, generous, 1)).count(), 100);
+    assert!(!admits(&store, tight, 1));
+    fill(&store, strict);
+    let charge = both((strict, 2_000_000), (generous, 1));
+    assert!(!store.take(&charge).now().expect("the refusal").is_admitted());
+}
+
+#[test]
 fn a_layer_refuses_what_must_not_pass_and_counts_what_was_not_counted() {
     let (store, _clock) = memory(100);
     let known = Limit::per_hour(9);

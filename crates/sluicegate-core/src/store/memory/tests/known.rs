@@ -107,6 +107,24 @@ fn a_key_that_gets_a_row_begins_with_what_was_counted_together() {
     }
 }
 
+/// Also if the search for the row of another limit has to begin again with more locks.
+#[test]
+fn a_key_that_gets_a_row_beside_another_limit_begins_with_what_was_counted_together() {
+    let (limit, other) = (Limit::fixed_window(5, HOUR), Limit::fixed_window(2, HOUR));
+    for _ in 0..200 {
+        let (store, clock) = memory(50);
+        fill(&store, Limit::fixed_window(1, MINUTE).from_first());
+        assert_eq!(admitted(&store, limit, [7; 3].into_iter()), 3);
+        clock.advance(MINUTE + EXPIRED);
+        // Some buckets are full, and others are not.
+        (0..45).for_each(|number| drop(take(&store, other, number)));
+        let mut both = Charge::of(limit, key(7), 1);
+        both.add(other, key(1_000), 1).expect("two limits");
+        assert!(store.take(&both).now().expect("room").is_admitted());
+        assert_eq!(remaining(&store, limit, 7), 1);
+    }
+}
+
 #[test]
 fn a_refused_key_takes_no_row_for_what_others_spent() {
     let (store, clock) = memory(50);
@@ -188,6 +206,23 @@ fn two_keys_of_one_request_do_not_share_a_row() {
         }
     }
     assert!(admitted <= SHARED / 2, "{admitted}");
+}
+
+/// Not even if the row is in use already, as that of a place that is held.
+#[test]
+fn two_keys_of_one_request_lose_nothing_in_the_row_that_they_share() {
+    for limit in shapes(3) {
+        let (store, _clock) = memory(50);
+        fill(&store, limit);
+        let row = |number| store.0.fingerprint(limit.id(), &key(number)) % SHARED;
+        let other = (8..).find(|number| row(*number) == row(7)).expect("one of some hundred");
+        assert_eq!(admitted(&store, limit, [7; 2].into_iter()), 2);
+        let mut both = Charge::of(limit, key(7), 1);
+        both.add(limit, key(other), 1).expect("two keys");
+        assert!(store.take(&both).now().is_err_and(|error| error.must_refuse()), "{limit}");
+        store.peek(&both).now().expect("peeks need no room");
+        assert_eq!(admitted(&store, limit, [7; 9].into_iter()), 1, "{limit}");
+    }
 }
 
 /// With more limits than there are shared rows for, new keys are refused, not admitted.

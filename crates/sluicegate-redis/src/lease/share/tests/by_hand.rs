@@ -29,7 +29,7 @@ impl Pair {
         let lease = self.server.lease(wanted, now);
         let asked = (now, wanted);
         let (granted, _) = self.share.grant(&lease, asked, now, &mut self.totals);
-        for Answered { waiter, outcome } in granted {
+        for WaiterAnswer { waiter, outcome } in granted {
             waiter.answer.send(Ok(outcome)).expect("somebody waits");
         }
         told.try_recv().expect("it is told").expect("it is decided").is_admitted()

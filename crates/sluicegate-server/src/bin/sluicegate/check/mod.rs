@@ -104,16 +104,7 @@ fn check_capacity(path: &Path) -> Result<(), Invalid> {
     let capacities =
         Capacities::read(&text).map_err(|problems| report(problems.in_file(shown.to_string())))?;
     say(format_args!("{shown}:"))?;
-    for capacity in capacities.iter() {
-        say(format_args!("  {capacity}"))?;
-        for draw in &capacity.draws {
-            say(format_args!("    {draw}"))?;
-        }
-        for client in &capacity.clients {
-            say(format_args!("    {client}"))?;
-        }
-    }
-    Ok(())
+    capacities.describe().iter().try_for_each(|line| say(format_args!("  {line}")))
 }
 
 /// Checks a file of Envoy's rate limit service.
@@ -193,7 +184,8 @@ fn check_rules(path: &Path, example: &Example) -> Result<(), Invalid> {
     let looked = sluicegate_config::check(PolicyFile::new(path)).map_err(report)?;
     // `serve` has nothing to offer to a file that names functions of a service.
     let policies = Policies::new().rules(path);
-    // The proxies that ask `serve` say who their clients are, and an option names them. `sluicegate proxy` has the file alone.
+    // The proxies that ask `serve` say who their clients are, and an option names them. `sluicegate proxy` has the file
+    // alone.
     let serves = |policies: &Policies| {
         policies.live().is_some_and(|rules| rules.policies().upstream().is_none())
     };

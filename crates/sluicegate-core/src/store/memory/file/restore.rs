@@ -1,0 +1,95 @@
+//! Putting the rows of a file into new tables, before any other thread sees them.
+
+use super::super::Inner;
+use super::super::locked::{FindMode, LockedBuckets, SearchResult};
+use super::super::one_word::LAST;
+use super::super::table::{CHOICES, Table, ticks};
+use super::format::{Content, Kind, SavedRow};
+use super::read::Saved;
+use super::scan::SavedRows;
+
+/// The rows for which there was no room, because the store was made for fewer keys than the one that wrote the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Forgotten(pub(super) usize);
+
+impl Inner {
+    /// Takes over the rows that have not recovered.
+    pub(super) fn restore(&self, saved: &Saved<'_>) -> Forgotten {
+        let mut forgotten = Forgotten::default();
+        for (kind, row) in saved.rows().filter(|(_, row)| row.until > self.base) {
+            if !self.restore_row(kind, row) {
+                forgotten.0 += 1;
+            }
+        }
+        forgotten
+    }
+
+    fn restore_row(&self, kind: Kind, SavedRow { fingerprint, until, content }: SavedRow) -> bool {
+        // The store is as old as its base, and so are its tables.
+        let left = until - self.base;
+        let expiry = ticks(left).max(1);
+        match content {
+            Content::OneWord => {
+                let free_at = left.min(LAST);
+                insert(&self.one_word, 0, fingerprint, (free_at, expiry)).is_ok()
+            }
+            Content::TwoWords(words) => {
+                insert(&self.two_words, self.base, fingerprint, (words, expiry)).is_ok()
+            }
+            Content::FullState { mut state, limit } => {
+                let table = match kind {
+                    Kind::Shared => &self.shared_rows.table,
+                    _ => &self.full_state,
+                };
+                self.count_restored(&mut state, limit);
+                if kind == Kind::Shared {
+                    self.shared_rows.note_restored(expiry);
+                }
+                let inserted = insert(table, self.base, fingerprint, (Some(state), expiry));
+                let is_in = inserted.is_ok();
+                let (Ok(other) | Err(other)) = inserted;
+                self.release(other);
+                is_in
+            }
+        }
+    }
+}
+
+/// Puts a row into a table. A row can be there already, if it moved while it was written; the one that lasts longer stays.
+/// Returns the content that was not used, as an error if there was no room.
+fn insert<B: SavedRows>(
+    table: &Table<B>,
+    now: u64,
+    fingerprint: u64,
+    (content, expiry): (B::Content, u32),
+) -> Result<B::Content, B::Content> {
+    let tick = table.tick(now);
+    {
+        // Rows come in the order of their buckets, and most are in their first one, so this finds it in the cache.
+        let first = table.lock(table.choice(fingerprint, 0));
+        if !first.has_displaced(tick) && first.find(fingerprint).is_none() {
+            if let Some((row, before)) = first.claim_free(fingerprint, tick, |_| false) {
+                first.put(row, content, expiry);
+                return Ok(before);
+            }
+        }
+    }
+    let mut locked = LockedBuckets::lock(table, std::iter::once(fingerprint), CHOICES);
+    let mut released = B::Content::default();
+    let release = |content| released = content;
+    match locked.seek(fingerprint, FindMode::OrInsert, CHOICES, now, release) {
+        SearchResult::Found((place, row)) if locked.bucket(place).expiry_at(row) >= expiry => {
+            Ok(content)
+        }
+        SearchResult::Found(at) => {
+            let before = locked.take(at);
+            locked.put(at, fingerprint, content, expiry);
+            Ok(before)
+        }
+        SearchResult::Inserted(at) => {
+            locked.put(at, fingerprint, content, expiry);
+            Ok(released)
+        }
+        SearchResult::Absent | SearchResult::Full | SearchResult::NotLocked => Err(content),
+    }
+}

@@ -1,0 +1,107 @@
+//! Clocks between one run and the next.
+
+use super::super::format::Times;
+use super::super::resumed;
+use super::*;
+
+const NOW: Duration = Duration::from_secs(1_700_000_000);
+
+#[test]
+fn the_time_of_being_down_counts() {
+    for limit in [Limit::per_minute(60), Limit::per(59, MINUTE), Limit::sliding_log(60, MINUTE)] {
+        let clock = ManualClock::at(NOW);
+        let kept = StoreOnDisk::new(100, &clock);
+        while admits(&kept.store, limit, 1) {}
+        let wait = kept.store.peek(&charge(limit, 1, 1)).now().expect("an answer").retry_after();
+        let wait = wait.expect("refused");
+        // Down for nearly so long.
+        let mut kept = kept;
+        kept.write();
+        clock.advance(wait - Duration::from_micros(1));
+        let kept = kept.restarted(100, &clock);
+        assert!(!admits(&kept.store, limit, 1), "{limit}");
+        clock.advance(Duration::from_micros(1));
+        assert!(admits(&kept.store, limit, 1), "{limit}");
+    }
+}
+
+#[test]
+fn what_has_recovered_is_dropped() {
+    let clock = ManualClock::at(NOW);
+    let mut kept = StoreOnDisk::new(100, &clock);
+    limits().into_iter().for_each(|limit| assert!(admits(&kept.store, limit, 1)));
+    assert_eq!(kept.store.len(), limits().len());
+    kept.write();
+    clock.advance(3 * HOUR);
+    let kept = kept.restarted(100, &clock);
+    assert_eq!(kept.store.len(), 0);
+}
+
+#[test]
+fn a_wall_clock_that_was_set_back_counts_as_no_time() {
+    for limit in limits() {
+        let clock = ManualClock::at(NOW);
+        let mut kept = StoreOnDisk::new(100, &clock);
+        while admits(&kept.store, limit, 1) {}
+        let wait = |kept: &StoreOnDisk| {
+            let outcome = kept.store.peek(&charge(limit, 1, 1)).now().expect("an answer");
+            outcome.retry_after().expect("refused")
+        };
+        let before = wait(&kept);
+        kept.write();
+        let file = kept.file();
+        clock.set(NOW - 48 * HOUR);
+        let builder = || Memory::builder().capacity(100).clock(&clock);
+        let mut kept = StoreOnDisk::start(builder(), Some(file));
+        assert_eq!(wait(&kept), before, "{limit}");
+        // The time in the file goes on, also over the next start.
+        clock.advance(before - Duration::from_micros(1));
+        kept.write();
+        let kept = StoreOnDisk::start(builder(), Some(kept.file()));
+        assert!(!admits(&kept.store, limit, 1), "{limit}");
+        clock.advance(Duration::from_micros(1));
+        assert!(admits(&kept.store, limit, 1), "{limit}");
+    }
+}
+
+/// As where a machine has no battery for its clock, and learns the time from the network after the process was started.
+#[test]
+fn a_clock_that_was_wrong_in_the_first_run_forgets_nothing() {
+    let (store, wall) = (86_400_000_000, 1_700_000_000_000_000);
+    assert_eq!(resumed(Times { store, wall }, wall + 5), store + 5);
+    assert_eq!(resumed(Times { store, wall }, wall - 5), store);
+    // A number that no clock shows cannot wrap around.
+    let last = (1 << 53) - 1;
+    assert_eq!(resumed(Times { store: last, wall: 0 }, last), last);
+}
+
+#[test]
+fn when_nothing_is_left_the_time_is_that_of_the_wall_clock() {
+    let clock = ManualClock::at(NOW);
+    let mut kept = StoreOnDisk::new(100, &clock);
+    let limit = Limit::per_minute(1);
+    assert!(admits(&kept.store, limit, 1));
+    kept.write();
+    clock.set(NOW - HOUR);
+    let builder = Memory::builder().capacity(100).clock(&clock);
+    let mut kept = StoreOnDisk::start(builder, Some(kept.file()));
+    assert_eq!(kept.store.0.moment().now, NOW.as_micros() as u64);
+    kept.write();
+    clock.advance(2 * MINUTE);
+    let kept = kept.restarted(100, &clock);
+    assert_eq!(kept.store.0.moment().now, clock.now());
+}
+
+#[test]
+fn a_clock_that_is_set_back_while_the_store_runs_does_not_prolong_what_is_in_the_file() {
+    let clock = ManualClock::at(NOW);
+    let mut kept = StoreOnDisk::new(100, &clock);
+    let limit = Limit::per_minute(1);
+    assert!(admits(&kept.store, limit, 1));
+    kept.write();
+    clock.set(NOW - HOUR);
+    let kept = kept.restarted(100, &clock);
+    assert!(!admits(&kept.store, limit, 1));
+    clock.advance(MINUTE);
+    assert!(admits(&kept.store, limit, 1));
+}

@@ -1,0 +1,243 @@
+//! `sluicegate serve`
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use sluicegate_core::key::Proxies;
+use sluicegate_core::observe::Watch;
+use sluicegate_core::store::OnStoreError;
+use sluicegate_server::admin::metrics::Metrics;
+use sluicegate_server::{Fields, Server, Service, Tls};
+
+use crate::policies::PolicyFiles;
+use crate::running::Running;
+use crate::shared::{Port, StoreOptions};
+use crate::store::Counting;
+use crate::{running, shared};
+
+/// How many refused keys of each policy are noted.
+const REFUSED: usize = 20;
+
+/// Serves until the process is asked to stop.
+pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
+    let running = options.running.clone();
+    running::block_on(&running, serve(options))
+}
+
+async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
+    let Serve { files, ports, store, deciding, running } = options;
+    let metrics = Metrics::install()?;
+    let policies = files.read()?;
+    let is_watched = !running.no_watch;
+    let _policies = is_watched.then(|| policies.watch()).transpose()?;
+
+    let deadline = Duration::from_millis(deciding.deadline_ms);
+    let service = Service::builder(policies)
+        .deadline(deadline)
+        .on_store_error(deciding.on_store_error.into())
+        .fields(deciding.fields.into())
+        .proxies(deciding.proxies)
+        .shadow(deciding.shadow)
+        .watch(&refused(deciding.show_keys)?)
+        .allow_resets(deciding.allow_resets)
+        .nothing_leased(deciding.nothing_leased)
+        .overrides(!deciding.no_overrides);
+    let store = Counting::new(&store, deadline)?;
+    let service = store.under(service).build()?;
+
+    let mut server = Server::new(service)
+        .metrics(&metrics)
+        .connections(ports.connections)
+        .idle_timeout(Duration::from_secs(ports.idle_timeout))
+        .drain_delay(Duration::from_secs(running.drain_delay))
+        .drain(Duration::from_secs(running.drain));
+    if let Some(age) = ports.connection_age {
+        let grace = Duration::from_secs(ports.connection_grace);
+        server = server.connection_age(Duration::from_secs(age), grace);
+    }
+    let bound = with_ports(server, ports)?.bind().await?;
+    let reload = bound.reload();
+    let _certificate = is_watched.then(|| reload.watch()).transpose()?;
+    let addresses = bound.addresses();
+    let ports = [("gRPC", addresses.grpc), ("HTTP", addresses.http), ("admin", addresses.admin)];
+    running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
+}
+
+/// Notes the keys that are refused most. Digests are made with a secret of this process, so that nobody can find a key
+/// by trying, not even an address.
+fn refused(show_keys: bool) -> Result<Watch, Box<dyn Error>> {
+    let watch = Watch::new(REFUSED);
+    if show_keys {
+        return Ok(watch);
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret)?;
+    Ok(watch.redacted(&secret))
+}
+
+fn with_ports(mut server: Server, ports: Ports) -> Result<Server, Box<dyn Error>> {
+    for (port, open) in [
+        (ports.grpc, Server::grpc as fn(Server, _) -> Server),
+        (ports.http, Server::http),
+        (ports.admin, Server::admin),
+    ] {
+        server = match port.0 {
+            Some(address) => open(server, address),
+            None => server,
+        };
+    }
+    if let Some(token) = shared::token(ports.admin_token.as_deref())? {
+        server = server.token(token);
+    }
+    if let (Some(certificate), Some(key)) = (ports.tls_certificate, ports.tls_key) {
+        let tls = Tls::new(certificate, key);
+        server = server.tls(match ports.tls_clients {
+            Some(authorities) => tls.clients(authorities),
+            None => tls,
+        });
+    }
+    Ok(server)
+}
+
+/// Answers Envoy, other proxies and HTTP clients by policies in files.
+///
+/// By default, it listens on port 8081 for Envoy (gRPC), on port 8080 for other proxies and HTTP clients, and on port 6070
+/// of this host for Prometheus and the dashboard.
+#[derive(Debug, Args)]
+#[command(after_long_help = SIGNALS)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(super) files: PolicyFiles,
+    #[command(flatten)]
+    pub(super) ports: Ports,
+    #[command(flatten)]
+    pub(super) store: StoreOptions,
+    #[command(flatten)]
+    pub(super) deciding: Deciding,
+    #[command(flatten)]
+    pub(super) running: Running,
+}
+
+const SIGNALS: &str = "\
+SIGTERM and SIGINT stop the server after it has answered every request that has arrived. A second signal ends it at once. \
+On SIGHUP it reads its policies and its certificate again. A file that is not valid changes nothing, and the log says why.";
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Ports")]
+pub(super) struct Ports {
+    /// The address of the gRPC port, or `off`.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
+    pub(super) grpc: Port,
+    /// The address of the port for the HTTP API, proxies and health checks, or `off`.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    pub(super) http: Port,
+    /// The address of the port for the dashboard, metrics and the policies in force, or `off`. An address that other hosts
+    /// can reach needs a token.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6070")]
+    pub(super) admin: Port,
+    /// The token of the admin port, at least 16 bytes. Clients send it as `Authorization: Bearer ..`, and the dashboard asks
+    /// for it.
+    #[arg(long, value_name = "TOKEN", env = "SLUICEGATE_ADMIN_TOKEN", hide_env_values = true)]
+    pub(super) admin_token: Option<String>,
+    /// Uses TLS on the gRPC and the HTTP port, with the certificate in this PEM file. The file is read again when it
+    /// changes.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(super) tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(super) tls_key: Option<PathBuf>,
+    /// Accepts only clients whose certificate is signed by an authority in this PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(super) tls_clients: Option<PathBuf>,
+    /// The most connections on each port. Further connections wait.
+    #[arg(long, value_name = "NUMBER", default_value = "10000")]
+    pub(super) connections: usize,
+    /// How long a connection in HTTP/1 stays open without a request, in seconds. Choose more than the idle timeout of the
+    /// load balancers and proxies in front of it.
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) idle_timeout: u64,
+    /// How old a connection on the gRPC port becomes, in seconds, up to a tenth more or less. Then its client connects anew, so that
+    /// servers that were added get calls. Without it, connections become as old as their clients like. Envoys on the quota
+    /// service should then send their name as `x-sluicegate-client`, to get back what they had on the old connection.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(super) connection_age: Option<u64>,
+    /// How long calls and streams on such a connection may take to end, in seconds, before they are cut off.
+    #[arg(long, value_name = "SECONDS", default_value = "30", requires = "connection_age", value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
+    pub(super) connection_grace: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Deciding")]
+pub(super) struct Deciding {
+    /// How long a decision may take, in milliseconds. Envoy waits 20 by default.
+    #[arg(long, value_name = "MS", default_value = "15", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub(super) deadline_ms: u64,
+    /// What to answer when the store cannot decide in time.
+    #[arg(long, value_name = "ANSWER", default_value = "error")]
+    pub(super) on_store_error: StoreError,
+    /// Which header fields to ask Envoy to add to responses.
+    #[arg(long, value_name = "FIELDS", default_value = "none")]
+    pub(super) fields: FieldSet,
+    /// The proxies that may ask about requests of their clients, and are believed: addresses and networks, separated by
+    /// commas.
+    #[arg(long, value_name = "NETWORKS", default_value = "127.0.0.0/8,::1")]
+    pub(super) proxies: Proxies,
+    /// Counts everything and refuses nothing.
+    #[arg(long)]
+    pub(super) shadow: bool,
+    /// Opens `/v1/reset`, with which every client of the HTTP API can clear the count of any key.
+    #[arg(long)]
+    pub(super) allow_resets: bool,
+    /// Ignores the `limit` in descriptors of Envoy, which otherwise replaces that of the file.
+    #[arg(long)]
+    pub(super) no_overrides: bool,
+    /// Leases the shared capacity at once. Use it only if no server has leased it before, or all leases have ended. Without
+    /// it, the server first learns for the length of a lease what each client holds.
+    #[arg(long, requires = "capacity")]
+    pub(super) nothing_leased: bool,
+    /// Shows the most refused keys on the admin port as they are, instead of digests of them. Keys that are too long to be
+    /// kept stay digests, which begin with `#`.
+    #[arg(long)]
+    pub(super) show_keys: bool,
+}
+
+/// What to answer when the store cannot decide. It is never `OVER_LIMIT`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum StoreError {
+    /// An error. Envoy then lets requests pass, unless its `failure_mode_deny` is set.
+    Error,
+    /// `OK`, without a count.
+    Allow,
+}
+
+impl From<StoreError> for OnStoreError {
+    fn from(answer: StoreError) -> Self {
+        match answer {
+            StoreError::Error => Self::Refuse,
+            StoreError::Allow => Self::Admit,
+        }
+    }
+}
+
+/// Header fields for Envoy to add.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum FieldSet {
+    /// None.
+    None,
+    /// `RateLimit`, `RateLimit-Policy` and `Retry-After`, as in the IETF draft.
+    Draft,
+    /// `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`, as Envoy's rate limit service writes them.
+    Three,
+}
+
+impl From<FieldSet> for Fields {
+    fn from(fields: FieldSet) -> Self {
+        match fields {
+            FieldSet::None => Self::Nothing,
+            FieldSet::Draft => Self::Draft,
+            FieldSet::Three => Self::Three,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Swaps of single rows that come at the same time go in one statement, each by itself.
+//!
+//! Most of the cost of a statement does not depend on the number of its rows. A swap that finds fewer than [`MOST`]
+//! statements on their way is sent at once. Those that come meanwhile are sent together when one is back.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot::{self, Receiver};
+use tokio::task::yield_now;
+
+use super::{Connections, Postgres, ROWS, swapped};
+use crate::engine::{EngineError, Swapped, Write};
+
+/// Statements on their way, each on a connection of its own.
+const MOST: usize = 2;
+
+type Reply = Result<Swapped, EngineError>;
+
+#[derive(Debug, Default)]
+pub(super) struct Batch(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    swaps: Vec<(Write, oneshot::Sender<Reply>)>,
+    statements: usize,
+}
+
+impl Batch {
+    pub(super) async fn swap<C: Connections>(postgres: &Postgres<C>, write: Write) -> Reply {
+        let (turn, write) = match Turn::take(postgres, write) {
+            Ok(taken) => taken,
+            Err(reply) => return answer(reply).await,
+        };
+        // Other tasks that are ready run first, and may join.
+        yield_now().await;
+        let is_alone = postgres.batch.lock().swaps.is_empty();
+        if is_alone {
+            let (rows, now) = postgres.call(&[write], true).await?;
+            return Ok(swapped(rows, now));
+        }
+        let reply = postgres.batch.lock().push(write);
+        drop(turn);
+        answer(reply).await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to send a statement with one swap. The swaps that came meanwhile are sent when it is dropped.
+struct Turn<'a, C: Connections>(&'a Postgres<C>);
+
+impl<'a, C: Connections> Turn<'a, C> {
+    /// Without a turn, the swap waits for the end of a statement.
+    fn take(postgres: &'a Postgres<C>, write: Write) -> Result<(Self, Write), Receiver<Reply>> {
+        let mut waiting = postgres.batch.lock();
+        if waiting.statements >= MOST {
+            return Err(waiting.push(write));
+        }
+        waiting.statements += 1;
+        Ok((Self(postgres), write))
+    }
+}
+
+impl<C: Connections> Drop for Turn<'_, C> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.batch.lock();
+        match Handle::try_current() {
+            // Not in the future of a caller, which is dropped at its deadline, because others depend on it.
+            Ok(runtime) if !waiting.swaps.is_empty() => drop(runtime.spawn(send(self.0.clone()))),
+            _ => waiting.statements -= 1,
+        }
+    }
+}
+
+async fn answer(reply: Receiver<Reply>) -> Reply {
+    reply.await.unwrap_or_else(|_| Err("the runtime ends".into()))
+}
+
+impl Waiting {
+    fn push(&mut self, write: Write) -> Receiver<Reply> {
+        let (caller, reply) = oneshot::channel();
+        self.swaps.push((write, caller));
+        reply
+    }
+
+    /// The swaps of the next statement: of each row at most one. Without any, the statement is over.
+    fn next(&mut self) -> Vec<(Write, oneshot::Sender<Reply>)> {
+        let (mut keys, mut go, mut stay) = (HashSet::new(), Vec::new(), Vec::new());
+        for (write, caller) in self.swaps.drain(..).filter(|(_, caller)| !caller.is_closed()) {
+            let goes = keys.len() < ROWS && keys.insert(Arc::clone(&write.key));
+            if goes { &mut go } else { &mut stay }.push((write, caller));
+        }
+        self.swaps = stay;
+        self.statements -= usize::from(go.is_empty());
+        go
+    }
+}
+
+async fn send<C: Connections>(postgres: Postgres<C>) {
+    loop {
+        // Other tasks that are ready run first, and may join.
+        yield_now().await;
+        let swaps = postgres.batch.lock().next();
+        if swaps.is_empty() {
+            return;
+        }
+        let (writes, callers): (Vec<_>, Vec<_>) = swaps.into_iter().unzip();
+        match postgres.call(&writes, true).await {
+            Ok((rows, now)) => {
+                for (caller, row) in callers.into_iter().zip(rows) {
+                    // A caller that has gone needs no answer.
+                    let _ = caller.send(Ok(swapped(vec![row], now)));
+                }
+            }
+            Err(error) => {
+                let text = error.to_string();
+                for caller in callers {
+                    let _ = caller.send(Err(text.clone().into()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::limit::{LimitError, LimitStatus};
+use sluicegate_core::store::{Store, StoreError};
+use tokio::sync::oneshot;
+
+use crate::across;
+use crate::background::Guard;
+use crate::counts::SwapCounts;
+use crate::decide::{Job, refusal};
+use crate::engine::Engine;
+use crate::entry::{Entry, Reply};
+use crate::queue::{Key, MOST_ROWS};
+use crate::runtime::before;
+use crate::shared::Shared;
+
+/// A store in an [`Engine`] that any number of processes share. Clones are the same store.
+///
+/// # Runtime
+///
+/// Calls run on the tokio runtime in which the store is made, or else on the first in which it is used. That runtime
+/// needs its timer enabled, and has to outlive the use of the store. Any thread can use the store.
+pub struct Swap<E>(pub(crate) Arc<Shared<E>>);
+
+impl<E: Engine> Swap<E> {
+    /// What the store has done so far.
+    pub fn counts(&self) -> SwapCounts {
+        self.0.counters.read(self.0.breaker.state())
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &E {
+        &self.0.engine
+    }
+
+    /// Waits for everything in the background: settlements, and charges that nobody waits for. Call it before the process
+    /// ends. Each takes at most the time set by [`background`](crate::SwapBuilder::background), 30 s by default.
+    pub async fn flush(&self) {
+        self.0.background.idle().await;
+    }
+
+    fn call(&self, job: fn(Charge) -> Job, charge: &Charge) -> Answer<SwapFuture> {
+        if charge.is_empty() {
+            return Answer::Now(Ok(Outcome::free()));
+        }
+        let shared = &self.0;
+        let failure = if shared.runtime.handle().is_none() {
+            "make the store, or use it for the first time, inside a tokio runtime"
+        } else if shared.breaker.is_shut(shared.runtime.clock.now()) {
+            "the engine failed repeatedly and its breaker is open"
+        } else {
+            let rows = shared.keys(charge);
+            let (shared, charge) = (Arc::clone(shared), charge.clone());
+            let rows_at_once = shared.engine.rows_at_once().min(MOST_ROWS);
+            return Answer::Later(SwapFuture(if rows.len() > rows_at_once {
+                let late = shared.runtime.sleep(shared.deadline);
+                let answer = across::decide(shared, job, (charge, rows), rows_at_once);
+                let in_time = async { before(late, answer).await };
+                Box::pin(async { in_time.await.unwrap_or_else(|| Err(StoreError::too_slow())) })
+            } else {
+                Box::pin(ask(shared, job(charge), rows))
+            }));
+        };
+        shared.counters.failures.add(1);
+        Answer::Now(Err(StoreError::unavailable(failure)))
+    }
+
+    /// The refusal of rows that are remembered.
+    fn recall(&self, charge: &Charge) -> Option<Outcome> {
+        let shared = &self.0;
+        if shared.refusals.is_zero() || charge.is_empty() {
+            return None;
+        }
+        let (keys, at) = (shared.keys(charge), shared.runtime.clock.now());
+        let queue = shared.queue();
+        let known = keys.iter().map(|key| queue.known(key)).collect::<Option<Vec<_>>>()?;
+        let is_fresh = |learnt: u64| u128::from(at.abs_diff(learnt)) < shared.refusals.as_micros();
+        let rows =
+            known.iter().filter(|known| is_fresh(known.learnt)).map(|known| Arc::clone(&known.row));
+        let rows: Vec<_> = rows.collect();
+        drop(queue);
+        let rows: Vec<_> = rows.iter().map(|row| &**row).collect();
+        if rows.len() < keys.len() {
+            return None;
+        }
+        let refused = refusal(charge, &rows, shared.bounds())?;
+        shared.counters.refused_locally.add(1);
+        Some(refused)
+    }
+}
+
+/// Has a job done whose rows are swapped at once, within the deadline.
+pub(crate) async fn ask<E: Engine>(shared: Arc<Shared<E>>, job: Job, rows: Vec<Key>) -> Reply {
+    let Some(guard) = shared.background.call() else {
+        shared.counters.failures.add(1);
+        return Err(StoreError::unavailable("too many calls of the engine are under way"));
+    };
+    let (caller, receiver) = oneshot::channel();
+    let charge = match &job {
+        Job::Take(charge) => Some(charge.clone()),
+        _ => None,
+    };
+    let late = shared.runtime.sleep(shared.deadline);
+    let entry = Entry {
+        job,
+        rows,
+        caller: Some(caller),
+        tried: None,
+        until: u64::MAX,
+        failed: 0,
+        guard: Some(Arc::clone(&guard)),
+    };
+    let mut waiting = Waiting { shared, charge, receiver, guard, is_answered: false };
+    waiting.shared.push(entry);
+    match before(late, &mut waiting.receiver).await {
+        Some(reply) => {
+            waiting.is_answered = true;
+            reply.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime ends")))
+        }
+        None => {
+            waiting.shared.counters.failures.add(1);
+            Err(StoreError::too_slow())
+        }
+    }
+}
+
+/// Waits for an answer. If it is dropped before, what was charged is given back.
+struct Waiting<E: Engine> {
+    shared: Arc<Shared<E>>,
+    charge: Option<Charge>,
+    receiver: oneshot::Receiver<Reply>,
+    guard: Arc<Guard>,
+    is_answered: bool,
+}
+
+impl<E: Engine> Drop for Waiting<E> {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        self.guard.leave();
+        self.receiver.close();
+        // It may have been answered a moment ago.
+        if let (Ok(Ok(outcome)), Some(charge)) = (self.receiver.try_recv(), &self.charge) {
+            self.shared.give_back(charge, &outcome);
+        }
+    }
+}
+
+impl<E: Engine> Store for Swap<E> {
+    type Future = SwapFuture;
+
+    fn take(&self, charge: &Charge) -> Answer<SwapFuture> {
+        match self.recall(charge) {
+            Some(refusal) => Answer::Now(Ok(refusal)),
+            None => self.call(Job::Take, charge),
+        }
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<SwapFuture> {
+        self.call(Job::Peek, charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<SwapFuture> {
+        self.call(Job::Reset, charge)
+    }
+
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
+    }
+
+    /// Does nothing: the engine is told by the store that decides.
+    fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+    /// Does nothing, as [`follow`](Self::follow).
+    fn follow_status(&self, _: &Debit, _: &LimitStatus) {}
+
+    fn clock(&self) -> Clock {
+        self.0.runtime.clock.clone()
+    }
+
+    /// # Errors
+    ///
+    /// When the limit is a log that is [too long](Limit::check_length), because each decision reads and writes all of it.
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        limit.check_length()
+    }
+}
+
+impl<E> Clone for Swap<E> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<E> fmt::Debug for Swap<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The answer of a [`Swap`], within its deadline.
+///
+/// Nothing is asked before the first poll. If it is dropped before it is ready, what was charged is given back in the
+/// background.
+#[must_use = "futures do nothing unless polled"]
+pub struct SwapFuture(Pin<Box<dyn Future<Output = Reply> + Send>>);
+
+impl Future for SwapFuture {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for SwapFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SwapFuture")
+    }
+}

@@ -1,0 +1,376 @@
+//! PostgreSQL, with a real server.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, Pool};
+use sluicegate_core::adapter::{Answer, Charge, Outcome};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
+use sluicegate_swap::postgres::{Connections, Postgres, Prepared};
+use sluicegate_swap::{Swap, SwapBuilder};
+use sluicegate_tests::servers::{self, until};
+use sluicegate_tests::{answer, conformance, key};
+use tokio_postgres::NoTls;
+
+use crate::store::{by_hand, left, open, runtime, settled};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A server for all tests that do not disturb it.
+fn shared() -> &'static servers::Postgres {
+    static SERVER: LazyLock<servers::Postgres> = LazyLock::new(servers::Postgres::start);
+    &SERVER
+}
+
+fn pool(server: &servers::Postgres) -> Pool {
+    pool_of(&server.config())
+}
+
+fn pool_of(config: &str) -> Pool {
+    let config = config.parse().expect("a configuration");
+    let manager = Manager::new(config, NoTls);
+    Pool::builder(manager).max_size(16).build().expect("a runtime is not needed")
+}
+
+/// The engine of the shared server, with its table.
+fn engine() -> Postgres<Pool> {
+    static ENGINE: LazyLock<Postgres<Pool>> =
+        LazyLock::new(|| migrated(Postgres::new(pool(shared()))));
+    ENGINE.clone()
+}
+
+fn migrated(postgres: Postgres<Pool>) -> Postgres<Pool> {
+    runtime().block_on(postgres.migrate()).expect("the user may create tables");
+    postgres
+}
+
+/// A prefix that no other test has.
+fn own_prefix() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("test-{}:", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A patient store, so that a busy machine fails no test.
+fn patient(postgres: Postgres<Pool>, prefix: &str) -> SwapBuilder<Postgres<Pool>> {
+    let minute = Duration::from_secs(60);
+    Swap::builder(postgres).prefix(prefix).deadline(minute)
+}
+
+fn sql(server: &servers::Postgres, statement: &str) -> Vec<tokio_postgres::Row> {
+    runtime().block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(&server.config(), NoTls).await.expect("the server answers");
+        tokio::spawn(connection);
+        client.query_typed(statement, &[]).await.expect("a statement")
+    })
+}
+
+async fn take<E: sluicegate_swap::Engine>(store: &Swap<E>, charge: &Charge) -> Option<Outcome> {
+    match store.take(charge) {
+        Answer::Now(outcome) => outcome.ok(),
+        Answer::Later(future) => future.await.ok(),
+    }
+}
+
+conformance!(
+    postgres,
+    |clock: &ManualClock| open(by_hand(engine(), clock).prefix(&own_prefix())),
+    settled
+);
+
+conformance!(
+    prepared,
+    |clock: &ManualClock| {
+        engine();
+        open(by_hand(Postgres::new(Prepared(pool(shared()))), clock).prefix(&own_prefix()))
+    },
+    settled
+);
+
+#[test]
+fn a_table_has_the_name_that_it_is_given() {
+    sql(shared(), "CREATE SCHEMA shop");
+    let postgres = migrated(Postgres::new(pool(shared())).table("shop.limits").logged());
+    runtime().block_on(postgres.migrate()).expect("a second time changes nothing");
+    let store = open(patient(postgres, "a:"));
+    let charge = Charge::of(Limit::per_minute(1), key("alice"), 1);
+    assert!(answer(store.take(&charge)).expect("an answer").is_admitted());
+    let rows = sql(shared(), "SELECT key FROM shop.limits");
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].get::<_, String>(0).starts_with("a:{alice}"));
+    let persistence = "SELECT relpersistence::text FROM pg_class WHERE relname = 'limits'";
+    assert_eq!(sql(shared(), persistence)[0].get::<_, String>(0), "p");
+}
+
+/// Decides ten times about one key: one load, and a swap for each decision.
+fn ten_decisions<C: Connections>(postgres: Postgres<C>) {
+    let minute = Duration::from_secs(60);
+    let store = open(Swap::builder(postgres).prefix(&own_prefix()).deadline(minute));
+    let charge = Charge::of(Limit::per_minute(100), key("alice"), 1);
+    for _ in 0..10 {
+        assert!(answer(store.take(&charge)).expect("an answer").is_admitted());
+    }
+    let counts = store.counts();
+    assert_eq!((counts.loads, counts.swaps, counts.conflicts), (1, 10, 0));
+}
+
+#[test]
+fn each_decision_is_one_statement_without_a_name() {
+    let client = runtime().block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(&shared().config(), NoTls).await.expect("the server answers");
+        tokio::spawn(connection);
+        Arc::new(client)
+    });
+    engine();
+    let postgres = Postgres::new(Arc::clone(&client));
+    ten_decisions(postgres);
+    // PgBouncer in transaction mode would lose them.
+    let prepared = "SELECT name FROM pg_prepared_statements";
+    let prepared = runtime().block_on(client.query_typed(prepared, &[])).expect("a statement");
+    assert!(prepared.is_empty(), "{prepared:?}");
+}
+
+/// One to read the row, one to add it and one to change it.
+#[test]
+fn statements_are_prepared_once() {
+    engine();
+    let pool = pool(shared());
+    let postgres = Postgres::new(Prepared(pool.clone()));
+    ten_decisions(postgres);
+    let prepared = "SELECT statement FROM pg_prepared_statements ORDER BY statement";
+    let prepared = runtime().block_on(async {
+        pool.get().await.expect("a connection").query_typed(prepared, &[]).await
+    });
+    let prepared = prepared.expect("a statement");
+    let words = |row: &tokio_postgres::Row| row.get::<_, String>(0)[..6].to_owned();
+    let words: Vec<_> = prepared.iter().map(words).collect();
+    assert_eq!(words, ["SELECT", "SELECT", "UPDATE"], "{prepared:?}");
+}
+
+/// Swaps that come at the same time go together, and none is left behind.
+#[test]
+fn swaps_that_come_at_the_same_time_are_all_answered() {
+    let prefix = own_prefix();
+    let stores: Vec<_> = (0..2).map(|_| open(patient(engine(), &prefix))).collect();
+    let limit = Limit::fixed_window(1_000, DAY);
+    runtime().block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..64_usize {
+            let store = stores[number % 2].clone();
+            tasks.spawn(async move {
+                for turn in 0..40 {
+                    let name = ((number * 7 + turn * 13) % 96).to_string();
+                    let charge = Charge::of(limit, key(&name), 1);
+                    take(&store, &charge).await.expect("an answer");
+                }
+            });
+        }
+        tasks.join_all().await;
+    });
+    let spent = (0..96).map(|name| 1_000 - left(&stores[0], limit, &name.to_string()));
+    assert_eq!(spent.sum::<u64>(), 64 * 40);
+}
+
+/// Requests of several processes for one key and one of their own.
+#[test]
+fn processes_get_exactly_the_limit() {
+    let prefix = own_prefix();
+    let limit = Limit::fixed_window(500, DAY);
+    let stores: Vec<_> = (0..4).map(|_| open(patient(engine(), &prefix))).collect();
+    let admitted = count(&stores, limit, 400);
+    assert_eq!(admitted, 500);
+    assert_eq!(left(&stores[0], limit, "alice"), 0);
+}
+
+/// How many of so many requests of each store are admitted.
+fn count(stores: &[Swap<Postgres<Pool>>], limit: Limit, requests: usize) -> u64 {
+    let admitted = runtime().block_on(async {
+        let tasks: Vec<_> = stores
+            .iter()
+            .enumerate()
+            .flat_map(|(own, store)| (0..requests).map(move |_| (own, store.clone())))
+            .map(|(own, store)| {
+                tokio::spawn(async move {
+                    let mut charge = Charge::of(limit, key("alice"), 1);
+                    let of_own = Limit::fixed_window(1_000_000, DAY).named("own");
+                    charge.add(of_own, key(&own.to_string()), 1).expect("two limits");
+                    take(&store, &charge).await.is_some_and(|outcome| outcome.is_admitted())
+                })
+            })
+            .collect();
+        let mut admitted = 0;
+        for task in tasks {
+            admitted += u64::from(task.await.expect("no panic"));
+        }
+        admitted
+    });
+    stores.iter().for_each(settled);
+    admitted
+}
+
+#[test]
+fn connections_that_are_cut_lose_and_keep_nothing() {
+    let server = servers::Postgres::start();
+    let postgres = migrated(Postgres::new(pool(&server)));
+    let limit = Limit::fixed_window(100_000, DAY);
+    let millis = Duration::from_millis;
+    let store = || open(patient(postgres.clone(), "cut:").breaker(0, millis(1), millis(20)));
+    let stores = [store(), store()];
+    let cut = || {
+        let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                      WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'";
+        sql(&server, others);
+    };
+    std::thread::scope(|scope| {
+        let counting = scope.spawn(|| (0..40).map(|_| count(&stores, limit, 50)).sum::<u64>());
+        while !counting.is_finished() {
+            cut();
+        }
+        let admitted = counting.join().expect("no panic");
+        let counts: Vec<_> = stores.iter().map(Swap::counts).collect();
+        eprintln!("{admitted} admitted, {counts:?}");
+        assert!(counts.iter().any(|counts| counts.failures > 0));
+        assert!(counts.iter().all(|counts| counts.unanswered == 0));
+        let charge = Charge::of(limit, key("alice"), 1);
+        let left = until("a connection", || {
+            let peeked = answer(stores[0].peek(&charge)).ok()?;
+            peeked.decision(&charge).remaining()
+        });
+        assert_eq!(left, 100_000 - admitted);
+    });
+}
+
+/// Another transaction holds the row for longer than the deadline, so the swap happens after its failure.
+#[test]
+fn a_decision_that_is_too_late_is_given_back() {
+    let prefix = own_prefix();
+    let limit = Limit::fixed_window(10, DAY);
+    let charge = Charge::of(limit, key("alice"), 1);
+    let store = open(patient(engine(), &prefix).deadline(Duration::from_millis(200)));
+    let patient = open(patient(engine(), &prefix));
+    until("a first decision in time", || {
+        answer(store.take(&charge)).ok().filter(Outcome::is_admitted)
+    });
+    settled(&store);
+    let before = left(&patient, limit, "alice");
+    runtime().block_on(async {
+        let (mut client, connection) =
+            tokio_postgres::connect(&shared().config(), NoTls).await.expect("the server answers");
+        tokio::spawn(connection);
+        let transaction = client.transaction().await.expect("a transaction");
+        let rows = format!("SELECT 1 FROM sluicegate WHERE key LIKE '{prefix}%' FOR UPDATE");
+        assert_eq!(transaction.query_typed(&rows, &[]).await.expect("a lock").len(), 1);
+        let Answer::Later(future) = store.take(&charge) else { panic!("it has to ask") };
+        assert!(future.await.expect_err("the row is locked").is_too_slow());
+        transaction.commit().await.expect("the end");
+    });
+    settled(&store);
+    assert_eq!(left(&patient, limit, "alice"), before);
+    assert_eq!(store.counts().unanswered, 0);
+}
+
+#[test]
+fn a_server_that_is_killed_comes_back_with_a_logged_table() {
+    let server = servers::Postgres::start();
+    let postgres = migrated(Postgres::new(pool(&server)).logged());
+    let store = open(Swap::builder(postgres).deadline(Duration::from_secs(2)).breaker(
+        5,
+        Duration::from_millis(10),
+        Duration::from_millis(50),
+    ));
+    let limit = Limit::fixed_window(1_000_000, DAY);
+    let charge = Charge::of(limit, key("alice"), 1);
+    let mut admitted = 0;
+    let mut take = || {
+        let outcome = answer(store.take(&charge)).ok()?;
+        admitted += 1;
+        outcome.is_admitted().then_some(())
+    };
+    take().expect("the server is there");
+    server.kill();
+    // A connection's own process may go on for a moment.
+    until("the server to be missed", || take().is_none().then_some(()));
+    server.restart();
+    until("the store to decide again", &mut take);
+    settled(&store);
+    assert_eq!(left(&store, limit, "alice"), 1_000_000 - admitted);
+}
+
+/// An asynchronous replica forgets what it had not received, and nothing else.
+#[test]
+fn a_replica_takes_the_place_of_a_killed_server() {
+    let primary = servers::Postgres::start();
+    let postgres = migrated(Postgres::new(pool(&primary)).logged());
+    let replica = primary.replicate();
+    let both = Postgres::new(pool_of(&primary.config_with(&replica))).logged();
+    drop(postgres);
+    let millis = Duration::from_millis;
+    let store = Swap::builder(both).deadline(Duration::from_secs(5));
+    let store = open(store.breaker(5, millis(10), millis(50)));
+    let limit = Limit::fixed_window(1_000_000, DAY);
+    let charge = Charge::of(limit, key("alice"), 1);
+    let take = || {
+        let outcome = answer(store.take(&charge)).ok()?;
+        assert!(outcome.is_admitted(), "a failure is not a refusal");
+        Some(())
+    };
+    let received = 20;
+    (0..received).for_each(|_| take().expect("the primary is there"));
+    let written: String = sql(&primary, "SELECT pg_current_wal_lsn()::text")[0].get(0);
+    let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn");
+    until("the replica to have it", || sql(&replica, &replayed)[0].get::<_, bool>(0).then_some(()));
+    sql(&replica, "ALTER SYSTEM SET primary_conninfo = ''");
+    sql(&replica, "SELECT pg_reload_conf()");
+    until("the replica to be cut off", || {
+        sql(&replica, "SELECT 1 FROM pg_stat_wal_receiver").is_empty().then_some(())
+    });
+    // These are forgotten.
+    (0..30).for_each(|_| take().expect("the primary is there"));
+    primary.kill();
+    until("the primary to be missed", || take().is_none().then_some(()));
+    sql(&replica, "SELECT pg_promote()");
+    until("the store to decide again", take);
+    (0..9).for_each(|_| until("a decision", take));
+    settled(&store);
+    assert_eq!(left(&store, limit, "alice"), 1_000_000 - received - 10);
+}
+
+#[test]
+fn rows_that_have_expired_are_deleted_with_decisions() {
+    let server = servers::Postgres::start();
+    let postgres = migrated(Postgres::new(pool(&server)));
+    let store = open(patient(postgres, "old:"));
+    let decide = |names: std::ops::Range<u32>| {
+        runtime().block_on(async {
+            for name in names {
+                let charge = Charge::of(Limit::per_minute(9), key(&name.to_string()), 1);
+                take(&store, &charge).await.expect("an answer");
+            }
+        });
+    };
+    decide(0..300);
+    sql(&server, "UPDATE sluicegate SET forget = forget - interval '1 hour'");
+    let mut next = 1_000;
+    until("all old rows to be deleted", || {
+        decide(next..next + 50);
+        next += 50;
+        let old = sql(&server, "SELECT 1 FROM sluicegate WHERE forget < clock_timestamp()");
+        old.is_empty().then_some(())
+    });
+}
+
+/// The clocks of two machines do not count: that of the server does.
+#[test]
+fn the_server_s_clock_decides() {
+    let store = open(patient(engine(), &own_prefix()));
+    let charge = Charge::of(Limit::fixed_window(1, DAY), key("alice"), 1);
+    let outcome = answer(store.take(&charge)).expect("an answer");
+    let reset = outcome.decision(&charge).statuses().next().expect("one limit").reset;
+    let left = "SELECT (86400 - extract(epoch FROM clock_timestamp())::bigint % 86400)::bigint";
+    let left: i64 = sql(shared(), left)[0].get(0);
+    let reset = reset.expect("a window ends").as_secs() as i64;
+    assert!((left - reset).abs() < 60, "{reset} s, not {left} s");
+}
