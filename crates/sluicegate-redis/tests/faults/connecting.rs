@@ -95,6 +95,18 @@ async fn a_url_can_ask_for_the_older_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_ends_is_replaced_before_the_next_call_in_both_protocols() {
+    for protocol in ["", "/?protocol=resp2"] {
+        let fake = Fake::well();
+        let url = format!("{}{protocol}", fake.url());
+        let store = builder(&fake, &ManualClock::new()).url(&url).build().expect("a good URL");
+        take(&store).await.expect("a decision");
+        fake.hang_up();
+        until(&store, |counts| counts.connections == 2).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn connections_have_the_configured_name() {
     let names = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&names);

@@ -37,14 +37,18 @@ pub(super) struct OldConnections(Vec<Weak<Driver>>);
 const KEPT: usize = 2;
 
 impl Driver {
+    /// `on_end` is called when the connection has ended by itself, whatever the reason, and not when it is closed here.
     pub(super) fn start(
         runtime: &Runtime,
         driving: impl Future<Output = ()> + Send + 'static,
+        on_end: impl FnOnce() + Send + 'static,
     ) -> Self {
         let (alive, end) = watch::channel(());
         let task = runtime.spawn(async move {
             driving.await;
+            // First, so that whoever does not hear of the end can see it.
             drop(alive);
+            on_end();
         });
         Self { task: task.abort_handle(), end }
     }
@@ -67,7 +71,7 @@ impl Driver {
 
     /// Whether the connection is broken: what is not sent yet will not be.
     pub(super) fn is_finished(&self) -> bool {
-        self.task.is_finished()
+        self.end.has_changed().is_err()
     }
 
     pub(super) fn close(&self) {
@@ -148,7 +152,7 @@ mod tests {
 
     fn driver() -> Arc<Driver> {
         let runtime = Runtime::new(Clock::default());
-        Arc::new(Driver::start(&runtime, std::future::pending()))
+        Arc::new(Driver::start(&runtime, std::future::pending(), || ()))
     }
 
     #[tokio::test]
@@ -182,6 +186,27 @@ mod tests {
         assert!(answer.expect_err("closed").is_connection_dropped());
         let late = driver.answer(async { Ok(1) }).await;
         assert_eq!(late.expect("an answer that has come counts"), 1);
+    }
+
+    #[tokio::test]
+    async fn the_end_is_told_where_the_connection_ends_and_not_where_it_is_closed() {
+        let runtime = Runtime::new(Clock::default());
+        for ends in [true, false] {
+            let (told, mut hears) = tokio::sync::oneshot::channel();
+            let driving = async move {
+                if !ends {
+                    std::future::pending().await
+                }
+            };
+            let driver = Driver::start(&runtime, driving, || told.send(()).expect("somebody"));
+            if !ends {
+                driver.close();
+            }
+            let mut end = driver.end.clone();
+            assert!(end.changed().await.is_err() && driver.is_finished());
+            tokio::task::yield_now().await;
+            assert_eq!(hears.try_recv().is_ok(), ends);
+        }
     }
 
     const BACKOFF: Backoff =

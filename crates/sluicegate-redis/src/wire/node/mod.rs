@@ -223,7 +223,7 @@ impl Node {
         self.dial(pause);
     }
 
-    /// The server has closed a connection.
+    /// A connection has ended, and not because it was replaced.
     fn closed(self: &Arc<Self>, generation: u64) {
         let closed = Failure::because(FailureKind::Unreachable, "the server closed it");
         self.lose(generation, &closed.of_connection(generation));
@@ -298,16 +298,17 @@ impl Node {
 
     async fn attempt(self: &Arc<Self>, generation: u64) -> Result<OpenConnection, Failure> {
         let node = Arc::downgrade(self);
-        let on_close = move || {
+        let on_end = move || {
             if let Some(node) = node.upgrade() {
                 node.closed(generation);
             }
         };
         let (target, context, only_resp2) = (&self.target, &self.context, &self.only_resp2);
-        Attempt { target, context, only_resp2, on_close }.run().await
+        Attempt { target, context, only_resp2, on_end }.run().await
     }
 
-    fn up(&self, OpenConnection { wire, driver, traffic }: OpenConnection, generation: u64) {
+    fn up(&self, opened: OpenConnection, generation: u64) -> Connection {
+        let OpenConnection { wire, driver, traffic } = opened;
         self.connected_at.store(self.now(), Ordering::Relaxed);
         self.has_answered.store(false, Ordering::Relaxed);
         // The server may have restarted empty.
@@ -317,7 +318,9 @@ impl Node {
         let epoch = self.context.epochs.current(self.index);
         let (driver, settled) = (Arc::new(driver), Default::default());
         let connected = ConnectionInner { wire, traffic, generation, epoch, driver, settled };
-        self.state.send_replace(State::Up(Connection(Arc::new(connected))));
+        let connection = Connection(Arc::new(connected));
+        self.state.send_replace(State::Up(connection.clone()));
+        connection
     }
 
     /// How long to wait before the next attempt.
@@ -353,7 +356,14 @@ async fn dial_until_connected(node: Weak<Node>, mut pause: Duration) {
         // A new number for each attempt, so that the end of an old connection does not replace a new one.
         let generation = node.generations.fetch_add(1, Ordering::Relaxed);
         match node.attempt(generation).await {
-            Ok(opened) => return node.up(opened, generation),
+            Ok(opened) => {
+                let connection = node.up(opened, generation);
+                // It may have ended before anyone could be told.
+                if connection.driver.is_finished() {
+                    node.closed(generation);
+                }
+                return;
+            }
             Err(failure) => pause = node.down(failure),
         }
     }

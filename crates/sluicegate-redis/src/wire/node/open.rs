@@ -44,11 +44,12 @@ pub(crate) struct ConnectSettings {
     pub(crate) tls: Option<Tls>,
 }
 
-/// Connects, and sends `HELLO` or `AUTH` and `SELECT`.
+/// Connects, and sends `HELLO` or `AUTH` and `SELECT`. `on_end` is called when the connection ends by itself.
 pub(super) async fn open(
     info: &ConnectionInfo,
     config: AsyncConnectionConfig,
     (settings, runtime): (&ConnectSettings, &Arc<Runtime>),
+    on_end: impl FnOnce() + Send + 'static,
 ) -> Result<OpenConnection, RedisError> {
     let stream = open_stream(info, settings).await?;
     let traffic = Arc::new(Traffic::default());
@@ -56,7 +57,7 @@ pub(super) async fn open(
         GuardedStream::new(stream, Arc::clone(runtime), settings.silence, Arc::clone(&traffic));
     let (wire, driver) =
         MultiplexedConnection::new_with_config(info.redis_settings(), guarded, config).await?;
-    Ok(OpenConnection { wire, driver: Driver::start(runtime, driver), traffic })
+    Ok(OpenConnection { wire, driver: Driver::start(runtime, driver, on_end), traffic })
 }
 
 /// Without the client's own timeouts: they would drop answers that are still needed.

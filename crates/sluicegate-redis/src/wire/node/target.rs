@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
-    RedisError, Value, cmd,
+    Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError, Value, cmd,
 };
 use tokio::task::JoinSet;
 
@@ -109,7 +108,8 @@ async fn answer(
     command: &Cmd,
     context: &NodeContext,
 ) -> Result<Value, RedisError> {
-    let mut opened = open(server, without_timeouts(), (&context.connect, &context.runtime)).await?;
+    let on = (&context.connect, &context.runtime);
+    let mut opened = open(server, without_timeouts(), on, || ()).await?;
     opened.wire.send_packed_command(command).await?.extract_error()
 }
 
@@ -132,8 +132,8 @@ pub(super) struct Attempt<'a, C> {
     pub(super) context: &'a NodeContext,
     /// Set here once the server has shown that it does not know RESP3.
     pub(super) only_resp2: &'a AtomicBool,
-    /// Called when the server closes the connection, if it speaks RESP3.
-    pub(super) on_close: C,
+    /// Called when the connection ends by itself, so that this is noticed before the next command is sent in vain.
+    pub(super) on_end: C,
 }
 
 impl<C: Fn() + Clone + Send + Sync + 'static> Attempt<'_, C> {
@@ -168,22 +168,15 @@ impl<C: Fn() + Clone + Send + Sync + 'static> Attempt<'_, C> {
     }
 
     async fn greet(&self, info: &ConnectionInfo) -> Result<OpenConnection, RedisError> {
-        let mut config = without_timeouts().set_pipeline_buffer_size(QUEUED);
+        let config = without_timeouts().set_pipeline_buffer_size(QUEUED);
         let mut redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
         if !self.only_resp2.load(Ordering::Relaxed) {
             redis = redis.set_protocol(ProtocolVersion::RESP3);
-            let on_close = self.on_close.clone();
-            config = config.set_push_sender(move |push: PushInfo| {
-                // Noticed before the next command would be sent in vain.
-                if push.kind == PushKind::Disconnection {
-                    on_close();
-                }
-                Ok::<(), ()>(())
-            });
         }
         let redis = redis.set_lib_name("sluicegate", env!("CARGO_PKG_VERSION"));
         let NodeContext { connect, runtime, .. } = self.context;
-        open(&info.clone().set_redis_settings(redis), config, (connect, runtime)).await
+        let info = info.clone().set_redis_settings(redis);
+        open(&info, config, (connect, runtime), self.on_end.clone()).await
     }
 }
 

@@ -1,9 +1,11 @@
 //! What the dashboard shows.
 
+use std::collections::BTreeMap;
+
 use sluicegate_core::observe::Watch;
 use sluicegate_core::{ManualClock, Memory};
 use sluicegate_server::admin::metrics::Metrics;
-use sluicegate_server::status::{Capacity, Client, Keys, Resource, Status};
+use sluicegate_server::status::{Capacity, Client, Keys, Rate, Resource, Status};
 use sluicegate_server::{Policies, Server, Service};
 
 use super::http::{post, send};
@@ -27,6 +29,22 @@ pub(crate) async fn status(address: &str) -> Status {
     let (status, _, body) = send(address, &request).await;
     assert_eq!(status, 200, "{body}");
     serde_json::from_str(&body).expect("a status")
+}
+
+/// The status, as soon as it is what the test expects.
+async fn until(admin: &str, expected: impl Fn(&Status) -> bool) -> Status {
+    let mut last = None;
+    let shown = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let shown = last.insert(status(admin).await);
+            if expected(shown) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(shown.await.is_ok(), "the counters are not read: {last:?}");
+    last.expect("a status")
 }
 
 #[tokio::test]
@@ -63,18 +81,18 @@ async fn decisions_refused_keys_and_changed_files_are_shown() {
         let request = format!("{{\"path\":\"/\",\"ip\":{ip:?}}}");
         assert_eq!(post(&http, "/v1/take", &request).await.0, expected);
     }
-    // The counters are read once a second.
-    let shown = tokio::time::timeout(PATIENCE, async {
-        loop {
-            let shown = status(&admin).await;
-            let policy = shown.policies.iter().find(|policy| policy.policy == "shown");
-            if policy.is_some_and(|policy| policy.verdicts.contains_key("refused")) {
-                break shown;
-            }
-            tokio::task::yield_now().await;
-        }
+    // The counters are read once a second, which may be between two of these requests.
+    let total = |of: &BTreeMap<String, Rate>| of.values().map(|rate| rate.total).sum::<u64>();
+    let shown = until(&admin, |shown| {
+        let counted = |name: &str, verdict| {
+            let policy = shown.policies.iter().find(|policy| policy.policy == name);
+            policy.and_then(|policy| policy.verdicts.get(verdict)).map_or(0, |rate| rate.total)
+        };
+        let policies =
+            counted("shown", "admitted") + counted("shown", "refused") + counted("all", "admitted");
+        (policies, total(&shown.requests)) == (7, 4)
     });
-    let shown = shown.await.expect("the counters are read");
+    let shown = shown.await;
     let policy = shown.policies.iter().find(|policy| policy.policy == "shown");
     let policy = policy.expect("the policy");
     assert_eq!((policy.verdicts["admitted"].total, policy.verdicts["refused"].total), (3, 1));
@@ -101,16 +119,7 @@ async fn decisions_refused_keys_and_changed_files_are_shown() {
         let request = format!("{{\"domain\":\"edge\",\"descriptors\":[{{{entries}{limit}}}]}}");
         assert_eq!(post(&http, "/json", &request).await.0, 200);
     }
-    let shown = tokio::time::timeout(PATIENCE, async {
-        loop {
-            let shown = status(&admin).await;
-            if shown.policies.len() == 4 {
-                break shown;
-            }
-            tokio::task::yield_now().await;
-        }
-    });
-    let policies = shown.await.expect("the counters are read").policies;
+    let policies = until(&admin, |shown| shown.policies.len() == 4).await.policies;
     let of_file = policies.iter().find(|policy| policy.rule.contains("\"edge\"")).expect("one");
     assert_eq!(of_file.limits, ["7 per day"]);
     let of_message = policies.iter().find(|policy| policy.policy == "request").expect("one");
