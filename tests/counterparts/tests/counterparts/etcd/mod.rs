@@ -1,5 +1,6 @@
-//! Which of several servers of leases is the master, decided by a real etcd.
+//! A real etcd: which of several servers of leases is the master, and limits that it keeps.
 
+mod rows;
 mod server;
 
 use std::sync::Arc;
