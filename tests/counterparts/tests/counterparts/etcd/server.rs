@@ -7,7 +7,17 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
+use sluicegate_counterparts::find;
 use tempfile::TempDir;
+
+/// Runs a program until the input of this shell ends: because it is closed, or because the process of the test has ended.
+const KEEPER: &str = r#"
+    exec 3<&0
+    "$@" &
+    server=$!
+    { read -r _; kill -s KILL "$server"; } <&3 &
+    wait "$server"
+"#;
 
 /// Held while an etcd starts.
 static STARTING: Mutex<()> = Mutex::new(());
@@ -65,7 +75,9 @@ impl Server {
     fn spawn(&self) -> Child {
         let Self { clients, peers, .. } = self;
         let data = self.data();
-        let mut command = Command::new("etcd");
+        // Stores of a static runtime are not dropped when the process ends.
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, "keeper"]).arg(find("etcd"));
         for (option, value) in [
             ("--data-dir", &*data.to_string_lossy()),
             ("--listen-client-urls", clients),
@@ -82,14 +94,14 @@ impl Server {
                 command.env_remove(name);
             }
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("etcd, which `cargo xtask counterparts` installs")
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("every Unix has a shell")
     }
 
     /// Ends it as a machine without power does.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
+            drop(process.stdin.take());
             let _ = process.wait();
         }
     }
