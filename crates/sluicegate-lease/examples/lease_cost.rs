@@ -2,8 +2,8 @@
 //! other limits to compare it with.
 //!
 //! ```sh
-//! cargo build --release --package sluicegate-lease --example cost
-//! perf stat -e instructions:u,cycles:u target/release/examples/cost lease 10000000
+//! cargo build --release --package sluicegate-lease --example lease_cost
+//! perf stat -e instructions:u,cycles:u target/release/examples/lease_cost lease 10000000
 //! ```
 
 use std::env;
