@@ -36,6 +36,8 @@
 //! ```
 
 #![cfg_attr(not(test), no_std)]
+// A new algorithm is a question at each of these places.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 extern crate alloc;
 

@@ -98,7 +98,10 @@ impl Limit {
         match self.spec {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => burst,
             AlgorithmSpec::LeakyBucket { queue, .. } => queue + 1,
-            _ => self.count,
+            AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow
+            | AlgorithmSpec::Concurrent => self.count,
         }
     }
 
@@ -130,7 +133,12 @@ impl Limit {
     pub const fn period(&self) -> Option<Duration> {
         match self.spec {
             AlgorithmSpec::Concurrent => None,
-            _ => Some(Duration::from_micros(self.period)),
+            AlgorithmSpec::TokenBucket { .. }
+            | AlgorithmSpec::SteppedBucket { .. }
+            | AlgorithmSpec::LeakyBucket { .. }
+            | AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow => Some(Duration::from_micros(self.period)),
         }
     }
 
@@ -297,20 +305,24 @@ impl Limit {
                 ));
             }
         }
-        match self.spec {
-            AlgorithmSpec::SlidingWindow | AlgorithmSpec::SlidingLog { .. } => {}
-            AlgorithmSpec::FixedWindow { .. } if self.count_refused => {
-                return Err(LimitError::new(
-                    "a fixed window is empty at its end, however many attempts it refused: count them by a \
-                     sliding window or a sliding log, or ban",
-                ));
+        if self.count_refused {
+            match self.spec {
+                AlgorithmSpec::SlidingWindow | AlgorithmSpec::SlidingLog { .. } => {}
+                AlgorithmSpec::FixedWindow { .. } => {
+                    return Err(LimitError::new(
+                        "a fixed window is empty at its end, however many attempts it refused: count them by a \
+                         sliding window or a sliding log, or ban",
+                    ));
+                }
+                AlgorithmSpec::TokenBucket { .. }
+                | AlgorithmSpec::SteppedBucket { .. }
+                | AlgorithmSpec::LeakyBucket { .. }
+                | AlgorithmSpec::Concurrent => {
+                    return Err(LimitError::new(
+                        "refused attempts are counted by sliding windows and sliding logs only",
+                    ));
+                }
             }
-            _ if self.count_refused => {
-                return Err(LimitError::new(
-                    "refused attempts are counted by sliding windows and sliding logs only",
-                ));
-            }
-            _ => {}
         }
         if self.carried && self.name.as_bytes().is_empty() {
             return Err(LimitError::new(

@@ -145,7 +145,10 @@ impl Limit {
                     "a leaky bucket admits nothing over its queue: make the queue longer",
                 ));
             }
-            _ => self.count = most as u64,
+            AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow
+            | AlgorithmSpec::Concurrent => self.count = most as u64,
         }
         self.soft = Some(before);
         self.checked()

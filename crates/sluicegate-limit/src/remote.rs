@@ -165,12 +165,8 @@ impl Algorithm {
             algorithm::Algorithm::TokenBucket(bucket) => {
                 let [unit, drain, tick] = bucket.scale();
                 let cap = limit.capacity() * unit;
-                let (free, queues) = match limit.spec {
-                    AlgorithmSpec::LeakyBucket { delay_after, .. } => {
-                        ((delay_after + 1) * unit, true)
-                    }
-                    _ => (cap, false),
-                };
+                let free = bucket.leave_at_once() * unit;
+                let queues = matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. });
                 Self::TokenBucket { unit, drain, tick, cap, free, queues }
             }
             algorithm::Algorithm::SteppedBucket(_) => {

@@ -28,7 +28,13 @@ impl Limit {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
                 *burst = most;
             }
-            _ => return Err(LimitError::new("a burst belongs to a token bucket")),
+            AlgorithmSpec::LeakyBucket { .. }
+            | AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow
+            | AlgorithmSpec::Concurrent => {
+                return Err(LimitError::new("a burst belongs to a token bucket"));
+            }
         }
         self.checked()
     }
@@ -63,7 +69,13 @@ impl Limit {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
                 AlgorithmSpec::SteppedBucket { burst }
             }
-            _ => return Err(LimitError::new("a refill in steps belongs to a token bucket")),
+            AlgorithmSpec::LeakyBucket { .. }
+            | AlgorithmSpec::FixedWindow { .. }
+            | AlgorithmSpec::SlidingLog { .. }
+            | AlgorithmSpec::SlidingWindow
+            | AlgorithmSpec::Concurrent => {
+                return Err(LimitError::new("a refill in steps belongs to a token bucket"));
+            }
         };
         self.count = amount;
         self.period = match micros(every) {
@@ -89,10 +101,10 @@ impl Limit {
     ///
     /// If the queue is too long to stay exact or shorter than `delay_after`, or the limit is not a leaky bucket.
     pub const fn try_queue(mut self, len: u64) -> Result<Self, LimitError> {
-        match &mut self.spec {
-            AlgorithmSpec::LeakyBucket { queue, .. } => *queue = len,
-            _ => return Err(LimitError::new("a queue belongs to a leaky bucket")),
-        }
+        let AlgorithmSpec::LeakyBucket { queue, .. } = &mut self.spec else {
+            return Err(LimitError::new("a queue belongs to a leaky bucket"));
+        };
+        *queue = len;
         self.checked()
     }
 
@@ -113,10 +125,10 @@ impl Limit {
     ///
     /// If the queue is shorter, or the limit is not a leaky bucket.
     pub const fn try_delay_after(mut self, requests: u64) -> Result<Self, LimitError> {
-        match &mut self.spec {
-            AlgorithmSpec::LeakyBucket { delay_after, .. } => *delay_after = requests,
-            _ => return Err(LimitError::new("a delay belongs to a leaky bucket")),
-        }
+        let AlgorithmSpec::LeakyBucket { delay_after, .. } = &mut self.spec else {
+            return Err(LimitError::new("a delay belongs to a leaky bucket"));
+        };
+        *delay_after = requests;
         self.checked()
     }
 
@@ -136,12 +148,10 @@ impl Limit {
     ///
     /// If the limit is not a fixed window.
     pub const fn try_from_first(mut self) -> Result<Self, LimitError> {
-        match self.spec {
-            AlgorithmSpec::FixedWindow { .. } => {
-                self.spec = AlgorithmSpec::FixedWindow { from_first: true }
-            }
-            _ => return Err(LimitError::new("only a fixed window begins from first use")),
-        }
+        let AlgorithmSpec::FixedWindow { from_first } = &mut self.spec else {
+            return Err(LimitError::new("only a fixed window begins from first use"));
+        };
+        *from_first = true;
         self.checked()
     }
 

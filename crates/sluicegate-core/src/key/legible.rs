@@ -165,6 +165,16 @@ mod tests {
     }
 
     #[test]
+    fn each_tag_has_a_name_for_readers() {
+        // Tags of more than one byte.
+        let longer = [tag::IPV4, tag::IPV6, tag::FIRST];
+        for number in tag::ALL.into_iter().filter(|number| !longer.contains(number)) {
+            let text = KeyBuf::of(([number].as_slice(), "a", "b")).legible();
+            assert!(!text.starts_with('%'), "{number}: {text}");
+        }
+    }
+
+    #[test]
     fn networks_of_the_newer_addresses_read_with_their_bits() {
         let request = Request::from("2001:db8:1:2:3::4");
         assert_eq!(key(&Ip::peer(), &request).legible(), "ip:2001:db8:1:2::/64");

@@ -76,6 +76,32 @@ impl KeyTag {
     }
 }
 
+/// All numbers, in their order.
+#[cfg(test)]
+pub(super) const ALL: [u8; 21] = [
+    GLOBAL,
+    CONST,
+    METHOD,
+    PATH,
+    ROUTE,
+    HOST,
+    HEADER,
+    COOKIE,
+    QUERY,
+    EXTENSION,
+    FROM_FN,
+    IPV4,
+    IPV6,
+    FIRST,
+    CLAIM,
+    COUNTRY,
+    REGION,
+    GRPC_SERVICE,
+    GRPC_METHOD,
+    BINARY_METADATA,
+    CERTIFICATE,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,29 +109,6 @@ mod tests {
     /// Keys are in Redis, where processes of several versions meet.
     #[test]
     fn numbers_stay_the_same_in_all_versions() {
-        let numbers = [
-            GLOBAL,
-            CONST,
-            METHOD,
-            PATH,
-            ROUTE,
-            HOST,
-            HEADER,
-            COOKIE,
-            QUERY,
-            EXTENSION,
-            FROM_FN,
-            IPV4,
-            IPV6,
-            FIRST,
-            CLAIM,
-            COUNTRY,
-            REGION,
-            GRPC_SERVICE,
-            GRPC_METHOD,
-            BINARY_METADATA,
-            CERTIFICATE,
-        ];
-        assert!(numbers.into_iter().eq(0..=20));
+        assert!(ALL.into_iter().eq(0..=20));
     }
 }

@@ -204,7 +204,9 @@ impl Algorithm {
                 self.spend(&mut state, now, cost, 0);
                 (Step::admit(state.words, now), self.fresh_in(&state, now))
             }
-            earliest => (Step::refuse(words, now, earliest), None),
+            earliest @ (Earliest::At(_) | Earliest::Unknown | Earliest::Never) => {
+                (Step::refuse(words, now, earliest), None)
+            }
         }
     }
 

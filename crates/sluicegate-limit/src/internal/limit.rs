@@ -157,22 +157,14 @@ impl LimitInternals for Limit {
 
     #[inline]
     fn plain_bucket(&self) -> Option<&TokenBucket> {
-        match &self.algorithm {
-            Algorithm::TokenBucket(bucket) if self.plain => Some(bucket),
-            _ => None,
-        }
+        let Algorithm::TokenBucket(bucket) = &self.algorithm else { return None };
+        self.plain.then_some(bucket)
     }
 
     #[inline]
     fn fits_one_word(&self) -> bool {
-        match &self.algorithm {
-            Algorithm::TokenBucket(bucket) => {
-                bucket.drains_one_per_microsecond()
-                    && !self.has_extra_state()
-                    && !self.has_own_queue()
-            }
-            _ => false,
-        }
+        let Algorithm::TokenBucket(bucket) = &self.algorithm else { return false };
+        bucket.drains_one_per_microsecond() && !self.has_extra_state() && !self.has_own_queue()
     }
 
     fn as_written(&self, words: Words, receipt: &Receipt) -> Words {
@@ -214,17 +206,13 @@ impl LimitInternals for Limit {
     }
 
     fn most_entries(&self) -> usize {
-        match self.algorithm {
-            Algorithm::SlidingLog(log) => usize::try_from(log.entries()).unwrap_or(usize::MAX),
-            _ => 0,
-        }
+        let Algorithm::SlidingLog(log) = self.algorithm else { return 0 };
+        usize::try_from(log.entries()).unwrap_or(usize::MAX)
     }
 
     fn log_of<'s>(&self, state: &'s mut State) -> Option<&'s mut Log> {
-        match self.spec {
-            AlgorithmSpec::SlidingLog { .. } => Some(state.log.get_or_insert_default()),
-            _ => None,
-        }
+        let AlgorithmSpec::SlidingLog { .. } = self.spec else { return None };
+        Some(state.log.get_or_insert_default())
     }
 
     fn tidy_log(&self, state: &mut State, now: u64) {
@@ -247,11 +235,10 @@ impl LimitInternals for Limit {
             Algorithm::TokenBucket(bucket) => {
                 let bucket = bucket.in_part(part).ok_or(TOO_SMALL)?;
                 let (size, leave) = (bucket.size(), bucket.leave_at_once());
-                portion.spec = match self.spec {
-                    AlgorithmSpec::LeakyBucket { .. } => {
-                        AlgorithmSpec::LeakyBucket { queue: size - 1, delay_after: leave - 1 }
-                    }
-                    _ => AlgorithmSpec::TokenBucket { burst: size },
+                let is_leaky = matches!(self.spec, AlgorithmSpec::LeakyBucket { .. });
+                portion.spec = match is_leaky {
+                    true => AlgorithmSpec::LeakyBucket { queue: size - 1, delay_after: leave - 1 },
+                    false => AlgorithmSpec::TokenBucket { burst: size },
                 };
                 Algorithm::TokenBucket(bucket)
             }
@@ -279,10 +266,8 @@ impl LimitInternals for Limit {
     }
 
     fn aligned_window(&self) -> Option<u64> {
-        match self.spec {
-            AlgorithmSpec::FixedWindow { from_first: false } => Some(self.period),
-            _ => None,
-        }
+        let AlgorithmSpec::FixedWindow { from_first } = self.spec else { return None };
+        (!from_first).then_some(self.period)
     }
 
     fn follow_charge(&self, state: &mut State, now: u64, charged: u64, spent: u64) {
@@ -346,10 +331,10 @@ fn is_bucket(limit: &Limit) -> bool {
 
 /// How much more can be counted of what was decided elsewhere.
 fn room(limit: &Limit, state: &State, now: u64) -> u64 {
-    match &limit.algorithm {
-        Algorithm::TokenBucket(bucket) if !limit.carried => bucket.room_twice(state.words, now),
-        _ => LimitStatus::of(limit, state, now, Receipt::default()).remaining,
+    if let (Algorithm::TokenBucket(bucket), false) = (&limit.algorithm, limit.carried) {
+        return bucket.room_twice(state.words, now);
     }
+    LimitStatus::of(limit, state, now, Receipt::default()).remaining
 }
 
 /// The receipt of the latest charge.

@@ -272,11 +272,12 @@ impl Inner {
                     let row = full_state.take(at);
                     self.take_out(limit, at, seed.clone().or(row), find, now)
                 }
-                (Some(at), _, kind) => {
-                    let words = match kind {
-                        RowKind::OneWord => OneWord::words(one_word.take(at), moment),
-                        _ => two_words.take(at),
-                    };
+                (Some(at), _, RowKind::OneWord) => {
+                    let words = OneWord::words(one_word.take(at), moment);
+                    Checkout::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
+                }
+                (Some(at), _, RowKind::TwoWords) => {
+                    let words = two_words.take(at);
                     Checkout::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
                 }
             };

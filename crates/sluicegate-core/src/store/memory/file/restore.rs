@@ -39,7 +39,7 @@ impl Inner {
             Content::FullState { mut state, limit } => {
                 let table = match kind {
                     Kind::Shared => &self.shared_rows.table,
-                    _ => &self.full_state,
+                    Kind::OneWord | Kind::TwoWords | Kind::FullState => &self.full_state,
                 };
                 self.count_restored(&mut state, limit);
                 if kind == Kind::Shared {
