@@ -8,7 +8,7 @@ pub use crate::admission::enforcer::{
     AsEnforcer, Enforcer, Hold, LeaveDecision, client_error, must_keep,
 };
 pub use crate::admission::gate::{Gate, Treatment};
-pub use crate::admission::known::Known;
+pub use crate::admission::known_limit::KnownLimit;
 pub use crate::admission::paid::{BodyGuard, HeaderLines, Paid, ReplyHead, ReplyRecord};
 pub use crate::admission::pending::Pending;
 pub use crate::admission::refusal::Refusal;

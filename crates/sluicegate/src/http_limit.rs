@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::header::HeaderValue;
 use http::{HeaderMap, Request, Response, StatusCode};
 use sluicegate_core::adapter::{
-    self, AsEnforcer, BodyGuard, Enforcer, HeaderLines, Known, Refusal,
+    self, AsEnforcer, BodyGuard, Enforcer, HeaderLines, KnownLimit, Refusal,
 };
 use sluicegate_core::store::Store;
 
@@ -170,7 +170,7 @@ pub(crate) fn hold(
 }
 
 /// Names of limits are visible ASCII, so there always is one.
-fn policy_item(known: &Known) -> HeaderValue {
+fn policy_item(known: &KnownLimit) -> HeaderValue {
     match known.lasting_policy() {
         Some(policy) => HeaderValue::from_static(policy),
         None => HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static("")),

@@ -7,7 +7,7 @@ use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
-use sluicegate_core::adapter::{AnyDialect, Enforcer, Hold, Known, Refusal, client_error};
+use sluicegate_core::adapter::{AnyDialect, Enforcer, Hold, KnownLimit, Refusal, client_error};
 use sluicegate_core::observe::{Counts, ShowKeys, Watch};
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
@@ -95,7 +95,7 @@ impl<R: KnownLimits + 'static> RateLimit<R> {
 }
 
 /// Names of limits are visible ASCII, so there always is one.
-fn policy_item(known: &Known) -> HeaderValue {
+fn policy_item(known: &KnownLimit) -> HeaderValue {
     match known.lasting_policy() {
         Some(policy) => HeaderValue::from_static(policy),
         None => HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static("")),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::gate::Gate;
-use crate::admission::known::Known;
+use crate::admission::known_limit::KnownLimit;
 use crate::clock::Clock;
 use crate::http::dialect::AnyDialect;
 use crate::http::headers::Fields;
@@ -48,7 +48,7 @@ pub struct Enforcer<S> {
     pub observer: Observer,
     /// The rule's limits that are known before any request. A charge to one of them is remembered by its index
     /// in this list.
-    pub known: Arc<[Known]>,
+    pub known: Arc<[KnownLimit]>,
 }
 
 /// A handle to an [`Enforcer`]: what a request under way keeps of the layer that admitted it.
@@ -139,7 +139,7 @@ impl<S: Store> Enforcer<S> {
     /// The default settings.
     pub fn new(store: S, rule: &impl KnownLimits) -> Self {
         let mut known = Vec::new();
-        rule.each_limit(&mut |limit| known.push(Known::new(limit)));
+        rule.each_limit(&mut |limit| known.push(KnownLimit::new(limit)));
         Self {
             known: known.into(),
             clock: store.clock(),

@@ -8,7 +8,7 @@
 pub(crate) mod admit;
 pub(crate) mod enforcer;
 pub(crate) mod gate;
-pub(crate) mod known;
+pub(crate) mod known_limit;
 pub(crate) mod lazy_decision;
 pub(crate) mod paid;
 pub(crate) mod pending;

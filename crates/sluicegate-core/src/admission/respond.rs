@@ -1,7 +1,7 @@
 //! What the admission leaves in a request and in its response.
 
 use crate::admission::enforcer::{AsEnforcer, Enforcer, LeaveDecision};
-use crate::admission::known::position;
+use crate::admission::known_limit::position;
 use crate::admission::lazy_decision::LazyDecision;
 use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;

@@ -8,7 +8,7 @@ use std::{fmt, mem};
 
 pub use self::record::{BodyGuard, HeaderLines, ReplyHead, ReplyRecord};
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
-use crate::admission::known::position;
+use crate::admission::known_limit::position;
 use crate::admission::unserved::is_unserved;
 use crate::cost::account::{Account, Reply};
 use crate::http::fields;

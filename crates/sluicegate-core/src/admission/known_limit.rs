@@ -8,7 +8,7 @@ const MOST_COMPARED: usize = 64;
 
 /// A limit that is known before any request, and the constant parts of its header fields.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownLimit {
     limit: Limit,
     name: String,
     policy: String,
@@ -18,12 +18,12 @@ pub struct Known {
 /// The place of a limit among those known, if it is one of the first: a file may have a hundred thousand of them. What
 /// concerns others is written in full, as for limits that a request chooses.
 #[inline]
-pub(crate) fn position(known: &[Known], limit: &Limit) -> Option<u32> {
+pub(crate) fn position(known: &[KnownLimit], limit: &Limit) -> Option<u32> {
     let first = (0..).zip(known.iter().take(MOST_COMPARED));
     { first }.find_map(|(at, known)| known.limit.is_same(limit).then_some(at))
 }
 
-impl Known {
+impl KnownLimit {
     pub(crate) fn new(limit: &Limit) -> Self {
         let policy = fields::policy_of(limit);
         let lasting_policy = lasting(&policy);
