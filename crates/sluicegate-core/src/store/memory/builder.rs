@@ -94,7 +94,8 @@ impl MemoryBuilder {
     /// - **A file that cannot be read is moved aside,** to the same name with `.bad`: a damaged one, one of a newer version,
     ///   or one that is something else. That is logged, and the store begins empty. If only the last write is
     ///   incomplete, as after a loss of power, all before it is read.
-    /// - **One store at a time has the file.** It is locked with `FILE.lock` beside it.
+    /// - **One store at a time has the file.** It is locked with `FILE.lock` beside it, also where it is named by a link.
+    /// - **A file that is removed or changed while the store runs** is written anew, with all counts.
     ///
     /// Only the user of the process can read the file on Unix. It has no keys, but the secret under which they are
     /// hashed. The folder has to exist, and needs room for two to three times what all rows take, about 20 bytes for

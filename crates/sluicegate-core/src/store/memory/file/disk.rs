@@ -1,16 +1,26 @@
 //! The file and its neighbours, on a disk.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+
+use super::format::FILE;
 
 /// Where the file is written. Tests make one up.
 pub(super) trait Disk: Send + 'static {
-    /// Reads the file; `None` if there is none.
+    /// Reads the file; `None` if there is none. Of a file of something else, only the first bytes are read.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
 
     /// Moves a file that cannot be read aside.
     fn set_aside(&mut self) -> io::Result<()>;
+
+    /// Whether the file that was published last is in its place, as it was written. Otherwise nobody would read what is
+    /// appended to it.
+    ///
+    /// # Errors
+    ///
+    /// If another process has taken the place meanwhile.
+    fn is_in_place(&mut self) -> io::Result<bool>;
 
     /// Begins a new file beside the old one.
     fn begin(&mut self) -> io::Result<()>;
@@ -30,39 +40,72 @@ pub(super) trait Disk: Send + 'static {
 pub(super) struct Folder {
     path: PathBuf,
     file: Option<File>,
+    /// How many bytes were appended to it.
+    length: u64,
     /// Held until the end, and by the system until the process ends.
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         // An absolute path, because a process can change its working folder.
-        let path = std::path::absolute(path)?;
-        if path.is_dir() {
-            return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder, expected a file"));
+        let path = without_links(std::path::absolute(path)?)?;
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {
+                let message = "it is a folder, expected a file";
+                return Err(io::Error::new(ErrorKind::IsADirectory, message));
+            }
+            // Reading it could take for ever, and it must not be moved aside.
+            Ok(found) if !found.is_file() => {
+                let message = "it is a device, a pipe or a socket, expected a file";
+                return Err(io::Error::new(ErrorKind::InvalidInput, message));
+            }
+            _ => {}
         }
         // Not the file itself, because each new file takes its place.
         let lock = lock(&beside(&path, ".lock"))?;
-        Ok(Self { path, file: None, _lock: lock })
+        Ok(Self { path, file: None, length: 0, lock })
     }
 }
 
 impl Disk for Folder {
     fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(&self.path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        (&mut file).take(FILE.len() as u64).read_to_end(&mut bytes)?;
+        if bytes == FILE {
+            file.read_to_end(&mut bytes)?;
         }
+        Ok(Some(bytes))
     }
 
     fn set_aside(&mut self) -> io::Result<()> {
-        fs::rename(&self.path, beside(&self.path, ".bad"))
+        let aside = beside(&self.path, ".bad");
+        fs::rename(&self.path, &aside).map_err(|error| {
+            let aside = aside.display();
+            let message = format!("it cannot be read, nor moved aside to {aside}: {error}");
+            io::Error::new(error.kind(), message)
+        })
+    }
+
+    fn is_in_place(&mut self) -> io::Result<bool> {
+        let path = beside(&self.path, ".lock");
+        if !is_at(&self.lock, &path) {
+            // Somebody has removed it, and so another process may have it.
+            self.lock = lock(&path)?;
+        }
+        let Some(file) = &self.file else { return Ok(false) };
+        let is_whole = file.metadata().is_ok_and(|file| file.len() == self.length);
+        Ok(is_whole && is_at(file, &self.path))
     }
 
     fn begin(&mut self) -> io::Result<()> {
         let path = beside(&self.path, ".new");
-        self.file = None;
+        (self.file, self.length) = (None, 0);
         // What a process left behind may belong to another user, or be readable for all.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -73,7 +116,9 @@ impl Disk for Folder {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file()?.write_all(bytes)
+        self.file()?.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -95,6 +140,40 @@ impl Folder {
     fn file(&mut self) -> io::Result<&mut File> {
         self.file.as_mut().ok_or_else(|| io::Error::other("no file was begun"))
     }
+}
+
+/// The path of the file that a link names, also if that is not there yet. Each process that has the file locks it in one
+/// place, and a new file does not take the place of the link.
+fn without_links(path: PathBuf) -> io::Result<PathBuf> {
+    match fs::canonicalize(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(&path) {
+            // Links in a circle are another error.
+            Ok(to) => without_links(path.parent().unwrap_or(&path).join(to)),
+            Err(_) => Ok(path),
+        },
+        found => found,
+    }
+}
+
+/// Whether an open file is still the one at this path.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(file), Ok(found)) => is_same(&file, &found),
+        _ => false,
+    }
+}
+
+#[cfg(unix)]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Without a number for each file, the length has to do.
+#[cfg(not(unix))]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    other.is_file() && one.len() == other.len()
 }
 
 /// The path with something appended to the name.

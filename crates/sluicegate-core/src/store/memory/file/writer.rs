@@ -68,9 +68,10 @@ impl<D: Disk> Writer<D> {
         let steps = moment.since.wrapping_sub(moment.now);
         let is_set_back = std::mem::replace(&mut self.steps, steps) != steps;
         let is_long = self.appended > self.all.max(LEAST_APPENDED);
-        let is_new = !self.is_whole || is_long || is_set_back;
         // Only what was written to the end is whole.
-        self.is_whole = false;
+        let is_whole = std::mem::take(&mut self.is_whole);
+        let is_in_place = self.disk.is_in_place()?;
+        let is_new = !is_whole || !is_in_place || is_long || is_set_back;
         let took = if is_new { self.write_all(inner) } else { self.write_changed(inner) }?;
         self.is_whole = true;
         Ok(took)

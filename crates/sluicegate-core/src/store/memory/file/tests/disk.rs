@@ -101,6 +101,10 @@ impl Disk for Recorder {
         self.record(Stored::SetAside)
     }
 
+    fn is_in_place(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     fn begin(&mut self) -> io::Result<()> {
         self.record(Stored::Begin)
     }

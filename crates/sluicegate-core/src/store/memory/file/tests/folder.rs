@@ -68,6 +68,103 @@ fn a_place_that_cannot_be_written_is_an_error_at_the_start() {
     assert!(std::panic::catch_unwind(|| builder.build()).is_err());
 }
 
+/// By an operator, or by another program.
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_removed_or_changed_while_the_store_runs_is_written_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, clock) = (folder.path().join("counts"), ManualClock::new());
+    let other = folder.path().join("other");
+    let limit = Limit::per_hour(10);
+    let changes: [&dyn Fn() -> std::io::Result<()>; 5] = [
+        &|| fs::remove_file(&file),
+        &|| fs::write(&file, ""),
+        &|| fs::remove_file(&file).and_then(|()| fs::write(&file, "something else")),
+        &|| fs::rename(&file, &other),
+        &|| fs::remove_file(&file).and_then(|()| std::os::unix::fs::symlink(&other, &file)),
+    ];
+    for (key, change) in (0..).zip(changes) {
+        for is_last in [false, true] {
+            let store = build(&file, &clock).expect("it can be written");
+            assert!(admits(&store, limit, key));
+            store.flush().expect("it can be written");
+            change().expect("a change");
+            assert!(is_last || admits(&store, limit, key));
+        }
+        let store = build(&file, &clock).expect("it can be read");
+        assert_eq!(remaining(&store, limit, key), 7, "change {key}");
+    }
+    assert!(!folder.path().join("counts.bad").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn two_stores_do_not_write_one_file_after_its_lock_was_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, clock) = (folder.path().join("counts"), ManualClock::new());
+    let lock = folder.path().join("counts.lock");
+    let limit = Limit::per_hour(10);
+    let first = build(&file, &clock).expect("it can be written");
+    fs::remove_file(&lock).expect("a lock");
+    first.flush().expect("nobody else has it");
+    assert_eq!(build(&file, &clock).expect_err("locked again").kind(), ErrorKind::WouldBlock);
+    fs::remove_file(&lock).expect("a lock");
+    // Unless the first was quicker, and has locked it again.
+    let Ok(second) = build(&file, &clock) else { return };
+    assert!(admits(&first, limit, 1) && admits(&second, limit, 2));
+    assert_eq!(first.flush().expect_err("the second has it").kind(), ErrorKind::WouldBlock);
+    second.flush().expect("it has it");
+    drop((first, second));
+    let store = build(&file, &clock).expect("it can be read");
+    assert_eq!([1, 2].map(|key| remaining(&store, limit, key)), [10, 9]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_another_name_of_the_file_and_no_second_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, clock) = (folder.path().join("counts"), ManualClock::new());
+    let link = folder.path().join("link");
+    // Relative, and to what is not there yet.
+    std::os::unix::fs::symlink("counts", &link).expect("a link");
+    let limit = Limit::per_hour(10);
+    let store = build(&link, &clock).expect("it can be written");
+    assert!(admits(&store, limit, 1));
+    assert_eq!(build(&file, &clock).expect_err("locked").kind(), ErrorKind::WouldBlock);
+    drop(store);
+    let store = build(&file, &clock).expect("it can be read");
+    assert!(admits(&store, limit, 1));
+    assert_eq!(build(&link, &clock).expect_err("locked").kind(), ErrorKind::WouldBlock);
+    drop(store);
+    assert_eq!(remaining(&build(&link, &clock).expect("it can be read"), limit, 1), 8);
+    assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+}
+
+/// As root, `--state /dev/null` must not move that device aside. Nothing is written into a pipe, so it is never read.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_an_error_at_the_start_and_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (socket, clock) = (folder.path().join("counts"), ManualClock::new());
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let error = build(&socket, &clock).expect_err("it is a socket");
+    let expected = "it is a device, a pipe or a socket, expected a file";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    assert!(socket.exists() && !folder.path().join("counts.bad").exists());
+    assert!(build(Path::new("/dev/null"), &clock).is_err());
+}
+
+#[test]
+fn a_damaged_file_that_cannot_be_moved_is_an_error_that_says_where() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, clock) = (folder.path().join("counts"), ManualClock::new());
+    fs::write(&file, "counts").expect("a file");
+    fs::create_dir(folder.path().join("counts.bad")).expect("a folder");
+    let error = build(&file, &clock).expect_err("there is a folder").to_string();
+    assert!(error.contains("it cannot be read, nor moved aside to "), "{error}");
+    assert!(error.contains("counts.bad: "), "{error}");
+}
+
 #[test]
 fn a_damaged_file_is_moved_aside() {
     let folder = tempfile::tempdir().expect("a folder");
