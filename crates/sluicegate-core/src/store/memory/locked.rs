@@ -245,6 +245,15 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         result
     }
 
+    /// Gives a free row of this bucket, which is locked, to `fingerprint`. It is a new table, so nothing was in the row.
+    #[cfg(feature = "file")]
+    pub(super) fn claim_in(&self, bucket: usize, fingerprint: u64, now: u64) -> Option<RowIndex> {
+        let place = self.locked(bucket)?;
+        let tick = self.table.tick(now);
+        let (row, _) = self.buckets[place].1.claim_free(fingerprint, tick, |_| false)?;
+        Some((place, row))
+    }
+
     /// The bucket of a row.
     #[cfg(feature = "file")]
     pub(super) fn bucket(&self, place: usize) -> &B {

@@ -220,7 +220,7 @@ fn restored(builder: &MemoryBuilder, saved: &Saved<'_>) -> (Inner, Forgotten) {
 fn ahead(saved: &Saved<'_>, clock: &Clock) -> u64 {
     let (now, resumed) = (clock.now(), resumed(saved.times, clock.wall()));
     let is_same = now.abs_diff(resumed) <= SAME;
-    if is_same || !saved.rows().any(|(_, row)| row.until > resumed) {
+    if is_same || !saved.rows().any(|(.., row)| row.until > resumed) {
         return 0;
     }
     resumed.wrapping_sub(now)

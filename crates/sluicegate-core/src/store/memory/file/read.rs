@@ -133,12 +133,14 @@ impl<'b> Saved<'b> {
         self.buckets = kept;
     }
 
-    /// All rows, in the order of their buckets. A row that moved while it was written can be there twice.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (Kind, SavedRow)> {
+    /// All rows, each with the number of its bucket, and in the order of these. A row that moved while it was written can
+    /// be there twice.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (Kind, usize, SavedRow)> {
         self.buckets.iter().flat_map(|bucket| {
-            let mut rest = bucket.bytes;
-            (0..bucket.rows)
-                .map_while(move |_| Some((bucket.kind, read_row(bucket.kind, &mut rest)?)))
+            let (kind, mut rest) = (bucket.kind, bucket.bytes);
+            (0..bucket.rows).map_while(move |_| {
+                Some((kind, bucket.number as usize, read_row(kind, &mut rest)?))
+            })
         })
     }
 }

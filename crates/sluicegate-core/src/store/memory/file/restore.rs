@@ -16,25 +16,29 @@ impl Inner {
     /// Takes over the rows that have not recovered.
     pub(super) fn restore(&self, saved: &Saved<'_>) -> Forgotten {
         let mut forgotten = Forgotten::default();
-        for (kind, row) in saved.rows().filter(|(_, row)| row.until > self.base) {
-            if !self.restore_row(kind, row) {
+        for (kind, bucket, row) in saved.rows().filter(|(.., row)| row.until > self.base) {
+            if !self.restore_row((kind, bucket), row) {
                 forgotten.0 += 1;
             }
         }
         forgotten
     }
 
-    fn restore_row(&self, kind: Kind, SavedRow { fingerprint, until, content }: SavedRow) -> bool {
+    fn restore_row(
+        &self,
+        (kind, bucket): (Kind, usize),
+        SavedRow { fingerprint, until, content }: SavedRow,
+    ) -> bool {
         // The store is as old as its base, and so are its tables.
         let left = until - self.base;
         let expiry = ticks(left).max(1);
         match content {
             Content::OneWord => {
                 let free_at = left.min(LAST);
-                insert(&self.one_word, 0, fingerprint, (free_at, expiry)).is_ok()
+                insert(&self.one_word, 0, (fingerprint, bucket), (free_at, expiry)).is_ok()
             }
             Content::TwoWords(words) => {
-                insert(&self.two_words, self.base, fingerprint, (words, expiry)).is_ok()
+                insert(&self.two_words, self.base, (fingerprint, bucket), (words, expiry)).is_ok()
             }
             Content::FullState { mut state, limit } => {
                 let table = match kind {
@@ -45,7 +49,8 @@ impl Inner {
                 if kind == Kind::Shared {
                     self.shared_rows.note_restored(expiry);
                 }
-                let inserted = insert(table, self.base, fingerprint, (Some(state), expiry));
+                let inserted =
+                    insert(table, self.base, (fingerprint, bucket), (Some(state), expiry));
                 let is_in = inserted.is_ok();
                 let (Ok(other) | Err(other)) = inserted;
                 self.release(other);
@@ -57,16 +62,21 @@ impl Inner {
 
 /// Puts a row into a table. A row can be there already, if it moved while it was written; the one that lasts longer stays.
 /// Returns the content that was not used, as an error if there was no room.
+///
+/// It goes to the bucket that it was in, if the new table has as many: a full table had moved rows until all of them fitted.
 fn insert<B: SavedRows>(
     table: &Table<B>,
     now: u64,
-    fingerprint: u64,
+    (fingerprint, bucket): (u64, usize),
     (content, expiry): (B::Content, u32),
 ) -> Result<B::Content, B::Content> {
     let tick = table.tick(now);
-    {
+    let first = table.choice(fingerprint, 0);
+    let mut choices = (1..CHOICES).map(|choice| table.choice(fingerprint, choice));
+    let bucket = if choices.any(|choice| choice == bucket) { bucket } else { first };
+    if bucket == first {
         // Rows come in the order of their buckets, and most are in their first one, so this finds it in the cache.
-        let first = table.lock(table.choice(fingerprint, 0));
+        let first = table.lock(first);
         if !first.has_displaced(tick) && first.find(fingerprint).is_none() {
             if let Some((row, before)) = first.claim_free(fingerprint, tick, |_| false) {
                 first.put(row, content, expiry);
@@ -77,7 +87,13 @@ fn insert<B: SavedRows>(
     let mut locked = LockedBuckets::lock(table, std::iter::once(fingerprint), CHOICES);
     let mut released = B::Content::default();
     let release = |content| released = content;
-    match locked.seek(fingerprint, FindMode::OrInsert, CHOICES, now, release) {
+    let at = match locked.find_live(fingerprint, now) {
+        None => locked.claim_in(bucket, fingerprint, now).map(SearchResult::Inserted),
+        Some(at) => Some(SearchResult::Found(at)),
+    };
+    let at =
+        at.unwrap_or_else(|| locked.seek(fingerprint, FindMode::OrInsert, CHOICES, now, release));
+    match at {
         SearchResult::Found((place, row)) if locked.bucket(place).expiry_at(row) >= expiry => {
             Ok(content)
         }

@@ -107,6 +107,23 @@ fn keys_that_were_counted_together_still_are() {
     assert!(!admits(&kept.store, limit, key));
 }
 
+/// A flood of new keys before a restart must not free those that are limited.
+#[test]
+fn a_store_that_was_full_forgets_nobody() {
+    let limits = [Limit::per_hour(1), Limit::fixed_window(1, HOUR), Limit::sliding_log(1, HOUR)];
+    for limit in limits.map(|limit| limit.when_full(WhenFull::Refuse)) {
+        let clock = ManualClock::new();
+        let mut kept = StoreOnDisk::new(1_000, &clock);
+        let take = |store: &Memory, key| store.take(&charge(limit, key, 1)).now();
+        let full = (0..5_000).filter(|key| take(&kept.store, *key).is_ok()).collect::<Vec<_>>();
+        assert!((1_001..2_000).contains(&full.len()), "{}", full.len());
+        for _ in 0..3 {
+            kept = kept.restarted(1_000, &clock);
+            assert!(full.iter().all(|key| !admits(&kept.store, limit, *key)), "{limit}");
+        }
+    }
+}
+
 #[test]
 fn what_has_no_room_in_a_smaller_store_is_counted() {
     let clock = ManualClock::new();
