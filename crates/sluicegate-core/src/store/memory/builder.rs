@@ -88,7 +88,7 @@ impl MemoryBuilder {
     /// - **The time of being down counts,** by the wall clock. If that clock is set back meanwhile, no time has passed.
     /// - **Held places are free after a restart,** those of [`Limit::concurrent`](crate::Limit::concurrent): the
     ///   requests that held them are gone. All else is kept: bans, also [by hand](crate::store::Blocks), logs, and what is
-    ///   carried from one tier to another.
+    ///   carried from one tier to another. Of a key that held places, refusals that count towards a ban are kept for a day.
     /// - **No decision waits for the disk.** If the file cannot be written, that is logged, and tried again; until then
     ///   the file stays as it was.
     /// - **A file that cannot be read is moved aside,** to the same name with `.bad`: a damaged one, one of a newer version,

@@ -20,7 +20,7 @@ use super::super::sync::spin;
 use super::super::table::{CHOICES, NEVER, Table};
 use super::format::{Kind, Pages, Times, mix, write_full_state, write_row, write_words};
 use crate::limit::remote::StateFields;
-use crate::limit::{Words, bounded};
+use crate::limit::{State, Words, bounded};
 
 /// How often a bucket is looked at without its lock while other threads use it.
 const LOOKS: u32 = 64;
@@ -247,6 +247,19 @@ fn is_held(expiry: u32, words: Words) -> bool {
     expiry == NEVER && words[0] > 0 && words[1] == 0
 }
 
+/// How long refusals of a key that holds places are kept that count towards a ban. How long they count is not in the row.
+const STRIKES: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// When nothing is left of a ban, a gap or refusals that count towards a ban.
+fn kept_out_until(state: &State) -> u64 {
+    let StateFields { ban, gap, strikes, .. } = StateFields::from(state);
+    // A gap is a bucket of one, of which one microsecond drains in each.
+    let of_both = [ban, gap].map(|[since, lasts]| since.saturating_add(lasts));
+    let [since, count] = strikes;
+    let of_strikes = if count > 0 { since.saturating_add(STRIKES) } else { 0 };
+    bounded(of_both.into_iter().fold(of_strikes, u64::max))
+}
+
 /// When a row has recovered.
 fn until<B: Bucket>(table: &Table<B>, expiry: u32) -> u64 {
     if expiry == NEVER { bounded(u64::MAX) } else { table.moment_of(expiry) }
@@ -291,12 +304,10 @@ impl SavedRows for FourRows<FullState> {
         let copied = self.look(row, |state| {
             let without_places;
             let (state, until) = if is_held(expiry, state.words) {
-                // A ban that the key has stays.
-                let [since, banned] = StateFields::from(state).ban;
                 let mut state = state.clone();
                 state.words = Words::default();
                 without_places = state;
-                (&without_places, since.saturating_add(banned))
+                (&without_places, kept_out_until(&without_places))
             } else {
                 (state, until(table, expiry))
             };

@@ -46,6 +46,31 @@ fn places_are_free_after_a_restart_and_a_ban_of_who_held_one_stays() {
     assert_eq!([1; 3].map(|key| admits(&kept.store, banning, key)), [true, true, false]);
 }
 
+/// What is free after a restart are the places, and nothing else of their row.
+#[test]
+fn a_gap_and_refusals_of_who_held_a_place_survive() {
+    let clock = ManualClock::new();
+    let gap = Limit::concurrent(2).min_gap(HOUR);
+    let strikes = Limit::concurrent(1).ban(HOUR).ban_after(3, HOUR);
+    let kept = StoreOnDisk::new(100, &clock);
+    assert_eq!([1; 2].map(|key| admits(&kept.store, gap, key)), [true, false]);
+    assert_eq!([1; 3].map(|key| admits(&kept.store, strikes, key)), [true, false, false]);
+    let is_banned = |kept: &StoreOnDisk| {
+        let charge = charge(strikes, 1, 1);
+        let outcome = kept.store.peek(&charge).now().expect("peeks need no room");
+        outcome.decision(&charge).statuses().any(|status| status.banned)
+    };
+    let kept = kept.restarted(100, &clock);
+    assert!(!admits(&kept.store, gap, 1));
+    assert_eq!([1; 2].map(|key| admits(&kept.store, strikes, key)), [true, false]);
+    assert!(is_banned(&kept), "this was the third");
+    clock.advance(HOUR);
+    let kept = kept.restarted(100, &clock);
+    assert!(admits(&kept.store, gap, 1));
+    clock.advance(24 * HOUR);
+    assert_eq!(kept.restarted(100, &clock).store.len(), 0);
+}
+
 #[test]
 fn a_ban_by_hand_survives() {
     let clock = ManualClock::new();
