@@ -149,8 +149,12 @@ impl<E: crate::Engine> Shared<E> {
 
     /// When work in the background that begins now is given up.
     pub(crate) fn until(&self) -> u64 {
-        let grace = u64::try_from(self.grace.as_micros()).unwrap_or(u64::MAX);
-        self.runtime.clock.now().saturating_add(grace)
+        self.runtime.clock.now().saturating_add(self.grace_micros())
+    }
+
+    /// How long work in the background is tried, in microseconds.
+    pub(crate) fn grace_micros(&self) -> u64 {
+        u64::try_from(self.grace.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Puts work of the background back, after a pause.

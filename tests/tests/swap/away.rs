@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sluicegate_core::adapter::breaker::BreakerState;
@@ -13,7 +14,7 @@ use sluicegate_tests::servers::until;
 use sluicegate_tests::{answer, key};
 
 use crate::engine::{Lies, MadeUp};
-use crate::store::{by_hand, open, runtime};
+use crate::store::{by_hand, left, open, runtime, settled};
 
 /// Accepts every call, and answers none.
 struct Silent;
@@ -29,6 +30,63 @@ impl Engine for Silent {
 
     async fn swap(&self, _: &[Write]) -> Result<Swapped, EngineError> {
         pending().await
+    }
+}
+
+/// Reads rows, and can write none: a database without room on its disk, or a replica.
+struct ReadOnly(MadeUp);
+
+impl Engine for ReadOnly {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, _: &[Write]) -> Result<Swapped, EngineError> {
+        Err("it is read-only".into())
+    }
+}
+
+/// Is there for one decision, of which it loses the answer.
+struct Leaving(MadeUp, AtomicBool);
+
+impl Engine for Leaving {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err("it is away".into());
+        }
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
+        self.1.store(true, Ordering::Relaxed);
+        self.0.swap(writes).await.and(Err("it is away".into()))
+    }
+}
+
+/// Panics after its first swap.
+struct Panicking(MadeUp, AtomicBool);
+
+impl Engine for Panicking {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
+        let swapped = self.0.swap(writes).await;
+        assert!(self.1.swap(true, Ordering::Relaxed), "the first swap panics");
+        swapped
     }
 }
 
@@ -82,6 +140,69 @@ fn an_engine_that_comes_back_is_asked_again() {
     assert!(answer(store.take(&charge("alice"))).expect("it is back").is_admitted());
     assert_eq!(store.counts().breaker, BreakerState::Closed);
     assert_eq!(store.counts().unanswered, 0);
+}
+
+#[test]
+fn an_engine_that_reads_and_cannot_write_costs_five_failures() {
+    let clock = ManualClock::new();
+    let hour = Duration::from_secs(3_600);
+    let store = open(by_hand(ReadOnly(MadeUp::new(&clock)), &clock).breaker(5, hour, hour));
+    for number in 0..5 {
+        assert_eq!(store.counts().breaker, BreakerState::Closed, "{number}");
+        assert!(answer(store.take(&charge(&number.to_string()))).is_err());
+    }
+    until("the breaker to open", || (store.counts().breaker == BreakerState::Open).then_some(()));
+    assert!(matches!(store.take(&charge("alice")), Answer::Now(Err(_))));
+}
+
+/// Waits for everything in the background, and turns the clock meanwhile.
+fn flush_in_time<E: Engine>(store: &Swap<E>, clock: &ManualClock) {
+    let flushed = runtime().spawn({
+        let store = store.clone();
+        async move { store.flush().await }
+    });
+    until("the background to end", || {
+        clock.advance(Duration::from_millis(100));
+        flushed.is_finished().then_some(())
+    });
+}
+
+#[test]
+fn waiting_for_the_background_ends_although_the_engine_stays_away() {
+    let clock = ManualClock::new();
+    let (milli, half_a_minute) = (Duration::from_millis(1), Duration::from_secs(30));
+    let leaving = Leaving(MadeUp::new(&clock), AtomicBool::new(false));
+    let builder = by_hand(leaving, &clock).breaker(0, milli, milli);
+    let store = open(builder.background(4_096, half_a_minute));
+    assert!(answer(store.take(&charge("alice"))).is_err());
+    flush_in_time(&store, &clock);
+    assert_eq!(store.counts().unanswered, 1);
+
+    let builder = by_hand(ReadOnly(MadeUp::new(&clock)), &clock).breaker(0, milli, milli);
+    let store = open(builder.background(4_096, half_a_minute));
+    for number in 0..20 {
+        assert!(answer(store.take(&charge(&(number % 3).to_string()))).is_err());
+    }
+    flush_in_time(&store, &clock);
+    let counts = store.counts();
+    assert_eq!(counts.unanswered, 20);
+    // Nobody asks any more.
+    clock.advance(half_a_minute);
+    settled(&store);
+    assert_eq!(store.counts(), counts);
+}
+
+#[test]
+fn a_charge_of_an_engine_that_has_panicked_is_given_back() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock);
+    let store = open(by_hand(Panicking(engine.clone(), AtomicBool::new(false)), &clock));
+    let error = answer(store.take(&charge("alice"))).expect_err("it has panicked");
+    assert!(!error.is_too_slow(), "{error:?}");
+    settled(&store);
+    let other = open(by_hand(engine, &clock));
+    assert_eq!(left(&other, Limit::per_minute(10), "alice"), 10);
+    assert_eq!(store.counts().given_back, 1);
 }
 
 #[test]

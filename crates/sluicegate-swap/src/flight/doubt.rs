@@ -23,11 +23,13 @@ pub(super) struct Tried {
 pub(crate) struct Doubt {
     tried: Tried,
     entries: Mutex<Vec<Entry>>,
+    /// When nobody looks for it any more, by the store's clock.
+    pub(super) until: u64,
 }
 
 impl Doubt {
-    pub(super) fn new(tried: Tried, entries: Vec<Entry>) -> Self {
-        Self { tried, entries: Mutex::new(entries) }
+    pub(super) fn new(tried: Tried, entries: Vec<Entry>, until: u64) -> Self {
+        Self { tried, entries: Mutex::new(entries), until }
     }
 
     pub(super) fn tag(&self) -> Tag {

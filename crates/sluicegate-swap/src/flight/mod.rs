@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::adapter::Outcome;
-use sluicegate_core::adapter::breaker::Transition;
+use sluicegate_core::adapter::breaker::{Permit, Transition};
 use sluicegate_core::store::StoreError;
 
 pub(crate) use self::doubt::Doubt;
@@ -66,17 +66,24 @@ struct Airborne<E: Engine> {
     flight: Flight,
     /// The last swap, if it was refused or not answered.
     tried: Option<Tried>,
+    /// The breaker's permit for a load that was answered. It goes on to the swap: an engine that reads and cannot write
+    /// does not work, and its loads must not say that it does.
+    permit: Option<Permit>,
 }
 
 impl<E: Engine> Drop for Airborne<E> {
     fn drop(&mut self) {
+        if !self.flight.entries.is_empty() {
+            // The last swap may have happened all the same.
+            self.fail(&StoreError::unavailable("the engine has panicked, or the runtime ends"));
+        }
         self.land();
     }
 }
 
 /// Flies until all jobs are done, or have failed.
 pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
-    let mut air = Airborne { shared, flight, tried: None };
+    let mut air = Airborne { shared, flight, tried: None, permit: None };
     let mut refused = 0;
     loop {
         air.join();
@@ -87,7 +94,7 @@ pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
         air.resolve();
         air.leave_behind();
         if air.flight.entries.is_empty() {
-            return;
+            return air.succeed();
         }
         let tag = air.shared.tag();
         let (drafts, outcomes) = air.decide(tag);
@@ -142,7 +149,8 @@ impl<E: Engine> Airborne<E> {
         let keys: Vec<Key> = missing.iter().map(|row| Arc::clone(&row.key)).collect();
         let shared = Arc::clone(&self.shared);
         shared.counters.loads.add(1);
-        let loaded = call(&shared, shared.engine.load(&keys), |loaded| loaded.now).await?;
+        let calling = shared.engine.load(&keys);
+        let loaded = call(&shared, &mut self.permit, calling, |loaded| loaded.now).await?;
         if loaded.rows.len() != keys.len() {
             let rows = loaded.rows.len();
             let message = format!("the engine has loaded {rows} rows, not {}", keys.len());
@@ -239,7 +247,7 @@ impl<E: Engine> Airborne<E> {
             run(&entry.job, (&mut drafts, &at), (self.shared.process, tag, now))
         });
         let outcomes = outcomes.collect();
-        let grace = now.saturating_add(self.shared.grace.as_micros() as u64);
+        let grace = now.saturating_add(self.shared.grace_micros());
         for (draft, row) in drafts.iter_mut().zip(rows) {
             // Writing it keeps earlier swaps from happening after all. Until then the row must not be forgotten.
             if !row.doubts.is_empty() && row.malformed.is_none() {
@@ -304,14 +312,24 @@ impl<E: Engine> Airborne<E> {
         writes.iter().map(|write| (Arc::clone(&write.key), tag(write))).collect()
     }
 
-    async fn swap(&self, writes: &[Write]) -> Result<Swapped, StoreError> {
+    async fn swap(&mut self, writes: &[Write]) -> Result<Swapped, StoreError> {
         let shared = &self.shared;
         shared.counters.swaps.add(1);
         let now = |swapped: &Swapped| match swapped {
             Swapped::Written { now, .. } => *now,
             Swapped::Changed(loaded) => loaded.as_ref().and_then(|loaded| loaded.now),
         };
-        call(shared, shared.engine.swap(writes), now).await
+        let swapped = call(shared, &mut self.permit, shared.engine.swap(writes), now).await;
+        self.succeed();
+        swapped
+    }
+
+    /// The engine has done what it was asked, as far as it was asked for anything.
+    fn succeed(&mut self) {
+        let Some(mut permit) = self.permit.take() else { return };
+        if permit.succeed() == Transition::Closed {
+            observe::closed(&self.shared.prefix);
+        }
     }
 
     /// The swap has happened.
@@ -368,6 +386,7 @@ impl<E: Engine> Airborne<E> {
     }
 
     fn answer(&mut self, outcomes: Vec<Option<Outcome>>) {
+        self.succeed();
         let entries = std::mem::take(&mut self.flight.entries);
         for entry in entries.iter().filter(|entry| matches!(entry.job, Job::Renew)) {
             self.check_places(entry);
@@ -424,7 +443,9 @@ impl<E: Engine> Airborne<E> {
         let entries = std::mem::take(&mut self.flight.entries);
         let mut doubtful = Vec::new();
         for mut entry in entries {
-            if self.tried.is_none() || entry.tried.is_none() {
+            // What charges nothing may happen or not. So a look is no reason for another one.
+            let may_charge = matches!(entry.job, Job::Take(_) | Job::Settle(_));
+            if self.tried.is_none() || entry.tried.is_none() || !may_charge {
                 self.fail_one(entry, failure, false);
                 continue;
             }
@@ -440,20 +461,21 @@ impl<E: Engine> Airborne<E> {
         for row in &mut self.flight.rows {
             row.known = None;
         }
-        let Some(tried) = self.tried.take() else { return };
+        let Some(tried) = self.tried.take().filter(|_| !doubtful.is_empty()) else { return };
         let keys: Vec<Key> = tried.rows.iter().map(|(key, _)| Arc::clone(key)).collect();
-        let doubt = Arc::new(Doubt::new(tried, doubtful));
+        let until = self.shared.until();
+        let doubt = Arc::new(Doubt::new(tried, doubtful, until));
         self.shared.queue().doubt(&doubt);
         // Somebody has to look, also if no request comes.
         for key in keys {
-            let entry = Entry::background(Job::Look, vec![key], (self.shared.until(), None));
-            self.shared.later(entry);
+            self.shared.later(Entry::background(Job::Look, vec![key], (until, None)));
         }
     }
 
     /// A job that was not tried has failed, for good or for now.
     fn fail_one(&self, entry: Entry, failure: &StoreError, for_good: bool) {
         let shared = &self.shared;
+        let for_good = for_good || entry.is_gone(shared.runtime.clock.now());
         match (entry.caller, &entry.job) {
             (Some(caller), _) => {
                 if caller.send(Err(failure.clone())).is_ok() {
@@ -468,11 +490,14 @@ impl<E: Engine> Airborne<E> {
         }
     }
 
-    /// It will not be known what has become of earlier swaps of these rows.
+    /// It will not be known what has become of earlier swaps of these rows, for which there is no time left.
     fn give_up(&self, keys: &[Key]) {
+        let now = self.shared.runtime.clock.now();
         for row in self.flight.rows.iter().filter(|row| keys.contains(&row.key)) {
             for doubt in &row.doubts {
-                doubt.lose(&self.shared);
+                if doubt.until < now || row.malformed.is_some() {
+                    doubt.lose(&self.shared);
+                }
             }
         }
     }
@@ -500,16 +525,18 @@ impl FlightRow {
     }
 }
 
-/// One call of the engine, within the deadline and with a permit of the breaker.
+/// One call of the engine, within the deadline and with a permit of the breaker. If it is answered, the permit is kept: the
+/// caller says what the answer is worth.
 async fn call<E: Engine, T>(
     shared: &Arc<Shared<E>>,
+    kept: &mut Option<Permit>,
     calling: impl Future<Output = Result<T, EngineError>>,
     now: impl FnOnce(&T) -> Option<Duration>,
 ) -> Result<T, StoreError> {
     use std::sync::atomic::Ordering;
     let clock = &shared.runtime.clock;
     let sent = clock.now();
-    let Some(mut permit) = shared.breaker.enter(sent) else {
+    let Some(mut permit) = kept.take().or_else(|| shared.breaker.enter(sent)) else {
         return Err(StoreError::unavailable(
             "the engine failed repeatedly and its breaker is open",
         ));
@@ -520,9 +547,7 @@ async fn call<E: Engine, T>(
     let (failure, group) = match answer {
         Some(Ok(answer)) => {
             shared.learn(sent, now(&answer));
-            if permit.succeed() == Transition::Closed {
-                observe::closed(&shared.prefix);
-            }
+            *kept = Some(permit);
             return Ok(answer);
         }
         // What breaks a connection fails all calls on it, which is one failure.
