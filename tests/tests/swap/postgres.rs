@@ -1,6 +1,6 @@
 //! PostgreSQL, with a real server.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use sluicegate_core::adapter::{Answer, Charge, Outcome};
 use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, ManualClock};
 use sluicegate_swap::postgres::{Connections, Postgres, Prepared};
-use sluicegate_swap::{Swap, SwapBuilder};
+use sluicegate_swap::{EngineError, Swap, SwapBuilder};
 use sluicegate_tests::servers::{self, until};
 use sluicegate_tests::{answer, conformance, key};
-use tokio_postgres::NoTls;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{NoTls, Row};
 
 use crate::store::{by_hand, left, open, runtime, settled};
 
@@ -209,6 +210,133 @@ fn count(stores: &[Swap<Postgres<Pool>>], limit: Limit, requests: usize) -> u64 
     });
     stores.iter().for_each(settled);
     admitted
+}
+
+/// A pool of connections that answer nothing for a while, as where a machine is gone.
+#[derive(Clone)]
+struct Silent(Pool, Arc<AtomicBool>);
+
+impl Connections for Silent {
+    async fn query(
+        &self,
+        statement: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, EngineError> {
+        if self.1.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        self.0.query(statement, parameters).await
+    }
+}
+
+/// Statements that are never answered give their turns to others.
+#[test]
+fn connections_that_never_answer_do_not_stop_those_that_do() {
+    engine();
+    let millis = Duration::from_millis;
+    let silent = Arc::new(AtomicBool::new(false));
+    let postgres = Postgres::new(Silent(pool(shared()), Arc::clone(&silent)));
+    let store = Swap::builder(postgres).prefix(&own_prefix()).deadline(millis(400));
+    let store = open(store.breaker(0, millis(1), millis(10)));
+    let charges: Vec<_> =
+        (0..30).map(|name| Charge::of(Limit::per_minute(100), key(&name.to_string()), 1)).collect();
+    // Rows that are known are swapped at once.
+    for charge in &charges {
+        until("a first decision in time", || answer(store.take(charge)).ok());
+    }
+    silent.store(true, Ordering::Relaxed);
+    runtime().block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for charge in &charges {
+            let (store, charge) = (store.clone(), charge.clone());
+            tasks.spawn(async move { assert!(take(&store, &charge).await.is_none()) });
+            // Some come while others wait.
+            tokio::time::sleep(millis(20)).await;
+        }
+        tasks.join_all().await;
+    });
+    silent.store(false, Ordering::Relaxed);
+    for charge in &charges {
+        until("a decision in time", || answer(store.take(charge)).ok());
+    }
+}
+
+/// As an administrator may set it for a whole database.
+#[test]
+fn a_stricter_isolation_costs_other_tries_and_no_errors() {
+    engine();
+    for isolation in ["serializable", r"repeatable\\ read"] {
+        let config =
+            format!("{} options='-c default_transaction_isolation={isolation}'", shared().config());
+        let prefix = own_prefix();
+        let stores: Vec<_> =
+            (0..4).map(|_| open(patient(Postgres::new(pool_of(&config)), &prefix))).collect();
+        let limit = Limit::fixed_window(500, DAY);
+        assert_eq!(count(&stores, limit, 200), 500, "{isolation}");
+        let failures = stores.iter().map(|store| store.counts().failures).sum::<u64>();
+        assert_eq!(failures, 0, "{isolation}");
+    }
+}
+
+#[test]
+fn a_table_that_is_there_is_logged_from_then_on() {
+    let name = "logged_later";
+    let persistence = || {
+        let table = format!("SELECT relpersistence::text FROM pg_class WHERE relname = '{name}'");
+        sql(shared(), &table)[0].get::<_, String>(0)
+    };
+    let postgres = || Postgres::new(pool(shared())).table(name);
+    migrated(postgres());
+    assert_eq!(persistence(), "u");
+    migrated(postgres().logged());
+    assert_eq!(persistence(), "p");
+    migrated(postgres());
+    assert_eq!(persistence(), "p");
+    // The text works by itself, too.
+    let text = postgres().logged().sql();
+    let run =
+        async { pool(shared()).get().await.expect("a connection").batch_execute(&text).await };
+    runtime().block_on(run).expect("what is there is changed no more");
+}
+
+/// PostgreSQL knows no time after the year 294276.
+#[test]
+fn times_without_an_end_are_kept_for_long() {
+    let store = patient(engine(), &own_prefix()).concurrency_lease(Duration::MAX);
+    let store = open(store.background(4_096, Duration::MAX));
+    let charge = Charge::of(Limit::concurrent(1), key("alice"), 1);
+    assert!(answer(store.take(&charge)).expect("an answer").is_admitted());
+    assert!(!answer(store.take(&charge)).expect("an answer").is_admitted());
+}
+
+/// What PostgreSQL says of a statement with many swaps is the reason of each of their errors.
+#[test]
+fn every_error_says_why() {
+    let prefix = own_prefix();
+    let readers = format!("{} options='-c default_transaction_read_only=on'", shared().config());
+    engine();
+    let store = patient(Postgres::new(pool_of(&readers)), &prefix);
+    let store = open(store.breaker(0, DAY, DAY).background(4_096, Duration::from_millis(1)));
+    runtime().block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for name in 0..40 {
+            let store = store.clone();
+            tasks.spawn(async move {
+                let charge = Charge::of(Limit::per_minute(1), key(&name.to_string()), 1);
+                let Answer::Later(future) = store.take(&charge) else { panic!("it has to ask") };
+                let error = future.await.expect_err("nothing is written");
+                let mut source = std::error::Error::source(&error);
+                let mut reasons = Vec::new();
+                while let Some(reason) = source {
+                    reasons.push(reason.to_string());
+                    source = reason.source();
+                }
+                let reason = " in a read-only transaction";
+                assert!(reasons.iter().any(|text| text.contains(reason)), "{reasons:?}");
+            });
+        }
+        tasks.join_all().await;
+    });
 }
 
 #[test]

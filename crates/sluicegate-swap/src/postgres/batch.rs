@@ -4,6 +4,8 @@
 //! statements on their way is sent at once. Those that come meanwhile are sent together when one is back.
 
 use std::collections::HashSet;
+use std::error::Error;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
@@ -12,6 +14,7 @@ use tokio::task::yield_now;
 
 use super::{Connections, Postgres, ROWS, swapped};
 use crate::engine::{EngineError, Swapped, Write};
+use crate::runtime::before;
 
 /// Statements on their way, each on a connection of its own.
 const MOST: usize = 2;
@@ -37,8 +40,7 @@ impl Batch {
         yield_now().await;
         let is_alone = postgres.batch.lock().swaps.is_empty();
         if is_alone {
-            let (rows, now) = postgres.call(&[write], true).await?;
-            return Ok(swapped(rows, now));
+            return postgres.call(&[write], true).await.map(swapped);
         }
         let reply = postgres.batch.lock().push(write);
         drop(turn);
@@ -108,20 +110,51 @@ async fn send<C: Connections>(postgres: Postgres<C>) {
         if swaps.is_empty() {
             return;
         }
-        let (writes, callers): (Vec<_>, Vec<_>) = swaps.into_iter().unzip();
-        match postgres.call(&writes, true).await {
-            Ok((rows, now)) => {
+        let (writes, mut callers): (Vec<_>, Vec<_>) = swaps.into_iter().unzip();
+        // A connection that never answers must not keep the turn: when nobody waits any more, others have theirs.
+        let called = before(all_closed(&mut callers), postgres.call(&writes, true)).await;
+        let called = called.unwrap_or_else(|| Err("nobody waits any more".into()));
+        match called {
+            Ok(Some((rows, now))) => {
                 for (caller, row) in callers.into_iter().zip(rows) {
                     // A caller that has gone needs no answer.
-                    let _ = caller.send(Ok(swapped(vec![row], now)));
+                    let _ = caller.send(Ok(swapped(Some((vec![row], now)))));
+                }
+            }
+            Ok(None) => {
+                for caller in callers {
+                    let _ = caller.send(Ok(swapped(None)));
                 }
             }
             Err(error) => {
-                let text = error.to_string();
+                let error = SharedError(error.into());
                 for caller in callers {
-                    let _ = caller.send(Err(text.clone().into()));
+                    let _ = caller.send(Err(Box::new(error.clone())));
                 }
             }
         }
+    }
+}
+
+/// Waits until no caller waits any more.
+async fn all_closed(callers: &mut [oneshot::Sender<Reply>]) {
+    for caller in callers {
+        caller.closed().await;
+    }
+}
+
+/// The error of one statement with many swaps.
+#[derive(Debug, Clone)]
+struct SharedError(Arc<dyn Error + Send + Sync>);
+
+impl fmt::Display for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for SharedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
     }
 }

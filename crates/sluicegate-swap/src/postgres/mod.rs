@@ -6,6 +6,7 @@ mod connections;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use self::batch::Batch;
@@ -126,6 +127,9 @@ impl<C: Connections> Postgres<C> {
 
     /// Makes the table a logged one: its rows survive a crash of the server, and are replicated. An unlogged table is
     /// several times quicker, and is empty after a crash or a failover, so that each limit begins anew.
+    ///
+    /// [`migrate`](Self::migrate) also changes a table that is there and is not logged. Without this, a logged table stays
+    /// a logged one.
     #[must_use]
     pub fn logged(mut self) -> Self {
         self.is_logged = true;
@@ -150,8 +154,9 @@ impl<C: Connections> Postgres<C> {
     pub fn sql(&self) -> String {
         let unlogged = if self.is_logged { "" } else { "UNLOGGED " };
         let (table, function) = (&self.table, self.function());
-        include_str!("swap.sql")
-            .replace("{unlogged}", unlogged)
+        let change = if self.is_logged { include_str!("logged.sql") } else { "" };
+        let sql = format!("{}{change}", include_str!("swap.sql"));
+        sql.replace("{unlogged}", unlogged)
             .replace("{function}", &function)
             .replace("{table}", table)
     }
@@ -187,16 +192,16 @@ impl<C: Connections> Engine for Postgres<C> {
     async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
         match writes {
             [write] => Batch::swap(self, write.clone()).await,
-            _ => {
-                let (rows, now) = self.call(writes, false).await?;
-                Ok(swapped(rows, now))
-            }
+            _ => self.call(writes, false).await.map(swapped),
         }
     }
 }
 
+/// The longest time for which a row is kept: the year 294276 is the last that PostgreSQL knows.
+const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
+
 fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+    duration.min(LONGEST).as_micros() as i64
 }
 
 /// What has become of a row.
@@ -204,6 +209,9 @@ enum Answer {
     Written(u64),
     Found(Option<Stored>),
 }
+
+/// The answers of a statement, and the time.
+type Called = Option<(Vec<Answer>, Duration)>;
 
 impl<C: Connections> Postgres<C> {
     /// Swaps one row that should be there, without the function, which would cost about as much as the swap. `None` if it
@@ -237,8 +245,17 @@ impl<C: Connections> Postgres<C> {
         Ok(Some((Answer::Found(Some(Stored { version, bytes: row.try_get(2)? })), now)))
     }
 
-    /// Swaps, and answers for each row and with the time.
-    async fn call(
+    /// Swaps, and answers for each row and with the time. `None` if nothing was written because of others: under a stricter
+    /// isolation than "read committed", a statement fails where it would have waited for another and seen its row.
+    async fn call(&self, writes: &[Write], apart: bool) -> Result<Called, EngineError> {
+        match self.call_once(writes, apart).await {
+            Ok(called) => Ok(Some(called)),
+            Err(error) if is_conflict(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn call_once(
         &self,
         writes: &[Write],
         apart: bool,
@@ -288,8 +305,16 @@ impl<C: Connections> Postgres<C> {
     }
 }
 
+/// Whether the server has undone the statement because of others.
+fn is_conflict(error: &EngineError) -> bool {
+    let error = error.downcast_ref::<tokio_postgres::Error>();
+    let conflicts = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    error.and_then(|error| error.code()).is_some_and(|code| conflicts.contains(code))
+}
+
 /// Rows that were swapped together.
-fn swapped(rows: Vec<Answer>, now: Duration) -> Swapped {
+fn swapped(called: Called) -> Swapped {
+    let Some((rows, now)) = called else { return Swapped::Changed(None) };
     let version = |row: &Answer| match row {
         Answer::Written(version) => Some(*version),
         Answer::Found(_) => None,
