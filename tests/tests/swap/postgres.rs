@@ -1,5 +1,6 @@
 //! PostgreSQL, with a real server.
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use sluicegate_swap::postgres::{Connections, Postgres, Prepared};
 use sluicegate_swap::{EngineError, Swap, SwapBuilder};
 use sluicegate_tests::servers::{self, until};
 use sluicegate_tests::{answer, conformance, key};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Row};
 
@@ -259,6 +261,53 @@ fn connections_that_never_answer_do_not_stop_those_that_do() {
     for charge in &charges {
         until("a decision in time", || answer(store.take(charge)).ok());
     }
+}
+
+/// A server to which each new connection works only after two more decisions have failed.
+fn slow_to_connect(failed: &Arc<AtomicU64>) -> String {
+    let config: tokio_postgres::Config = shared().config().parse().expect("a configuration");
+    let server = (Ipv4Addr::LOCALHOST, config.get_ports()[0]);
+    let listener = runtime().block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    let listener = listener.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let failed = Arc::clone(failed);
+    runtime().spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (failed, before) = (Arc::clone(&failed), failed.load(Ordering::Relaxed));
+            tokio::spawn(async move {
+                while failed.load(Ordering::Relaxed) < before + 2 {
+                    tokio::task::yield_now().await;
+                }
+                let mut server = TcpStream::connect(server).await.expect("the server listens");
+                // It ends with an error where the client does not take its leave.
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    format!("host=127.0.0.1 port={port} user=postgres dbname=postgres")
+}
+
+#[test]
+fn a_connection_that_takes_longer_than_a_decision_is_made_all_the_same() {
+    engine();
+    let failed = Arc::new(AtomicU64::new(0));
+    let config = slow_to_connect(&failed);
+    let millis = Duration::from_millis;
+    let prefix = own_prefix();
+    let charge = Charge::of(Limit::per_minute(1_000), key("alice"), 1);
+    let decides = |store: &dyn Fn() -> bool| {
+        until("a decision in time", || {
+            let is_made = store();
+            failed.fetch_add(u64::from(!is_made), Ordering::Relaxed);
+            is_made.then_some(())
+        });
+    };
+    let plain = Swap::builder(Postgres::new(pool_of(&config))).prefix(&prefix);
+    let plain = open(plain.deadline(millis(200)).breaker(0, millis(1), millis(10)));
+    decides(&|| answer(plain.take(&charge)).is_ok());
+    let prepared = Swap::builder(Postgres::new(Prepared(pool_of(&config)))).prefix(&prefix);
+    let prepared = open(prepared.deadline(millis(200)).breaker(0, millis(1), millis(10)));
+    decides(&|| answer(prepared.take(&charge)).is_ok());
 }
 
 /// As an administrator may set it for a whole database.

@@ -1,4 +1,8 @@
+#[cfg(feature = "deadpool")]
+use std::future::poll_fn;
 use std::sync::Arc;
+#[cfg(feature = "deadpool")]
+use std::task::Poll;
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -9,6 +13,9 @@ use crate::engine::EngineError;
 ///
 /// For another pool than that of `deadpool-postgres`, take a client out of it and call its `query_typed`. Or keep prepared
 /// statements: the texts of those with parameters are always the same three.
+///
+/// A call is dropped at the deadline. A connection that is being made then has to be made all the same, or none ever is
+/// where that takes longer than the deadline.
 pub trait Connections: Send + Sync + 'static {
     /// Runs a statement with these parameters, and returns its rows.
     ///
@@ -40,8 +47,32 @@ impl Connections for deadpool_postgres::Pool {
         statement: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, EngineError> {
-        Ok(self.get().await?.query_typed(statement, parameters).await?)
+        Ok(client(self).await?.query_typed(statement, parameters).await?)
     }
+}
+
+/// Takes a connection out of the pool.
+///
+/// A call is dropped at the deadline, and a new connection may take longer than that to be made. So that goes on by itself,
+/// and a later call finds the connection in the pool. Otherwise none would ever be made.
+#[cfg(feature = "deadpool")]
+async fn client(pool: &deadpool_postgres::Pool) -> Result<deadpool_postgres::Object, EngineError> {
+    let owned = pool.clone();
+    let mut getting = Box::pin(async move { owned.get().await });
+    let at_once = poll_fn(|cx| match getting.as_mut().poll(cx) {
+        Poll::Ready(got) => Poll::Ready(Some(got)),
+        Poll::Pending => Poll::Ready(None),
+    });
+    if let Some(got) = at_once.await {
+        return Ok(got?);
+    }
+    let status = pool.status();
+    let users = (status.size + status.waiting).saturating_sub(status.available);
+    // The pool makes a connection for no more than that. Others wait for one that is in use, and that need not go on.
+    if users > status.max_size {
+        return Ok(getting.await?);
+    }
+    Ok(tokio::spawn(getting).await??)
 }
 
 /// A pool that prepares each statement once for each connection, so that the server need not plan it for each decision.
@@ -63,7 +94,7 @@ impl Connections for Prepared {
         if parameters.is_empty() {
             return Connections::query(&self.0, statement, parameters).await;
         }
-        let client = self.0.get().await?;
+        let client = client(&self.0).await?;
         let types: Vec<Type> = parameters.iter().map(|(_, kind)| kind.clone()).collect();
         let prepared = client.prepare_typed_cached(statement, &types).await?;
         let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
