@@ -84,12 +84,12 @@ pub trait LimitInternals: Sized {
     /// the same in every other part. `None` if the part admits nothing.
     ///
     /// The rate of a bucket is divided exactly. What it holds at once is divided too, and is at least one request. The
-    /// counts of windows, logs and concurrency are rounded down.
+    /// counts of windows, logs, stepped refills and concurrency are rounded down, but not below `least`.
     ///
     /// # Errors
     ///
     /// If the part would not stay exact.
-    fn try_part(&self, part: Part) -> Result<Option<Self>, LimitError>;
+    fn try_part(&self, part: Part, least: u64) -> Result<Option<Self>, LimitError>;
 
     /// The period of a window that begins when the wall clock says so, in microseconds.
     fn aligned_window(&self) -> Option<u64>;
@@ -221,12 +221,12 @@ impl LimitInternals for Limit {
         }
     }
 
-    fn try_part(&self, part: Part) -> Result<Option<Self>, LimitError> {
+    fn try_part(&self, part: Part, least: u64) -> Result<Option<Self>, LimitError> {
         let mut portion = *self;
         if part == Part::WHOLE {
             return Ok(Some(portion));
         }
-        let count = part.portion(self.count);
+        let count = part.portion(self.count).max(least);
         // A bucket has a rate, however small its part is: its requests become heavier instead of its count smaller.
         if count == 0 && !matches!(self.algorithm, Algorithm::TokenBucket(_)) {
             return Ok(None);
@@ -243,7 +243,7 @@ impl LimitInternals for Limit {
                 Algorithm::TokenBucket(bucket)
             }
             Algorithm::SteppedBucket(_) => {
-                let burst = part.portion(self.capacity());
+                let burst = part.portion(self.capacity()).max(least);
                 if burst == 0 {
                     return Ok(None);
                 }
@@ -313,7 +313,7 @@ impl Limit {
     /// The part of the limit with these bits. It existed when it decided.
     pub(crate) fn in_part(&self, bits: u32) -> Cow<'_, Self> {
         let Some(part) = Part::from_bits(bits) else { return Cow::Borrowed(self) };
-        match self.try_part(part) {
+        match self.try_part(part, 0) {
             Ok(Some(portion)) => Cow::Owned(portion),
             _ => Cow::Borrowed(self),
         }

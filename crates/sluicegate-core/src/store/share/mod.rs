@@ -192,18 +192,35 @@ impl<S: PartStore> Share<S> {
             return Ok(nothing(whole, None));
         }
         let outcome = ask(&self.store, &charge).now()?;
-        Ok(told(outcome, &charge, part, whole.never_fits()))
+        Ok(self.told(outcome, &charge, part, whole.never_fits()))
     }
 
     /// The part of a limit; `None` if that admits nothing.
     fn portion(&self, limit: &Limit, part: Part) -> Result<Option<Limit>, LimitError> {
-        match limit.try_part(part)? {
-            // The owner of a fixed part chose it knowing the limits, and nobody else would serve the key at all.
-            None if self.fleet.is_fixed() => {
-                limit.try_part(Part::one_of(limit.count().min(limit.capacity())))
-            }
-            portion => Ok(portion),
+        // The owner of a fixed part chose it knowing the limits, and nobody else would serve the key at all.
+        limit.try_part(part, self.fleet.is_fixed().into())
+    }
+
+    /// The status of the part. A cost that is too large for it is refused only for now, because the part may grow.
+    fn told(&self, outcome: Outcome, charge: &Charge, part: Part, never_fits: bool) -> Outcome {
+        let too_much_for_part = outcome.never_fits() && !never_fits;
+        // A fixed part of a count may be more than the part says, so its words are read here, by the limit that was charged.
+        if !too_much_for_part && outcome.is_of_words() && !self.fleet.is_fixed() {
+            return outcome.by_part(part);
         }
+        let verdict = match outcome.verdict() {
+            // When the part will grow is not known, so no moment is promised.
+            Verdict::Never if !never_fits => Verdict::Refuse { retry_after: None },
+            verdict => verdict,
+        };
+        let decision = outcome.decision(charge);
+        Outcome::from_parts(
+            verdict,
+            decision.statuses().cloned().map(|mut status| {
+                status.receipt.part = part.to_bits();
+                status
+            }),
+        )
     }
 
     /// How much longer a window is guarded.
@@ -249,27 +266,6 @@ fn nothing(charge: &Charge, left: Option<Duration>) -> Outcome {
         status
     });
     Outcome::from_parts(Verdict::Refuse { retry_after: left }, statuses)
-}
-
-/// The status of the part. A cost that is too large for it is refused only for now, because the part may grow.
-fn told(outcome: Outcome, charge: &Charge, part: Part, never_fits: bool) -> Outcome {
-    let too_much_for_part = outcome.never_fits() && !never_fits;
-    if !too_much_for_part && outcome.is_of_words() {
-        return outcome.by_part(part);
-    }
-    let verdict = match outcome.verdict() {
-        // When the part will grow is not known, so no moment is promised.
-        Verdict::Never if !never_fits => Verdict::Refuse { retry_after: None },
-        verdict => verdict,
-    };
-    let decision = outcome.decision(charge);
-    Outcome::from_parts(
-        verdict,
-        decision.statuses().cloned().map(|mut status| {
-            status.receipt.part = part.to_bits();
-            status
-        }),
-    )
 }
 
 impl<S: PartStore> Store for Share<S> {

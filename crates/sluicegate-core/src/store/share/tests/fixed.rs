@@ -95,6 +95,29 @@ fn a_fixed_part_of_a_count_is_at_least_one_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_fixed_part_that_admits_one_says_that_nothing_remains_after_it() {
+    for limit in [
+        Limit::per_minute(2),
+        Limit::per_minute(2).refill(2, MINUTE),
+        Limit::fixed_window(2, MINUTE),
+        Limit::sliding_log(2, MINUTE),
+        Limit::sliding_window(2, MINUTE),
+        Limit::concurrent(2),
+    ] {
+        let (store, charge) = (quarter(), charge(limit, 1));
+        let remaining = |outcome: Outcome| outcome.decision(&charge).remaining();
+        assert_eq!(remaining(store.peek(&charge).now().expect("a decision")), Some(1), "{limit}");
+        assert_eq!(remaining(store.take(&charge).now().expect("a decision")), Some(0), "{limit}");
+    }
+}
+
+#[test]
+fn a_fixed_part_of_a_refill_below_one_holds_no_more_than_its_part_of_the_burst() {
+    let limit = Limit::per_minute(2).refill(2, MINUTE).burst(8);
+    assert_eq!(admitted(&quarter(), limit), 2);
+}
+
+#[test]
 fn a_part_is_not_nothing_and_not_more_than_all() {
     for (parts, of) in [(0, 4), (5, 4), (0, 0), (1, 1 << 27)] {
         assert!(std::panic::catch_unwind(|| Fleet::fixed(parts, of)).is_err());

@@ -65,7 +65,7 @@ proptest! {
                     let (number, part, charge, own, expected): (usize, Part, Charge, _, _) = paid.remove(at);
                     let debit = charge.debits().next().expect("one");
                     Store::settle(&store, debit, &own, spent);
-                    let limit = debit.limit.try_part(part).expect("exact").expect("something");
+                    let limit = debit.limit.try_part(part, 0).expect("exact").expect("something");
                     let state = states.entry(number).or_default();
                     limit.settle(state, now, &expected, debit.cost, spent);
                 }
@@ -73,7 +73,7 @@ proptest! {
                     let limit = limits()[number];
                     let outcome = take(&store, limit, cost);
                     let part = store.part_now().expect("it is a member");
-                    let Some(portion) = limit.try_part(part).expect("exact") else {
+                    let Some(portion) = limit.try_part(part, 0).expect("exact") else {
                         prop_assert!(!outcome.is_admitted());
                         continue;
                     };
