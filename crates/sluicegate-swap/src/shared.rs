@@ -157,10 +157,12 @@ impl<E: crate::Engine> Shared<E> {
         u64::try_from(self.grace.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Puts work of the background back, after a pause.
+    /// Puts work of the background back, after a pause that is no longer than its time.
     pub(crate) fn later(self: &Arc<Self>, mut entry: Entry) {
         entry.failed += 1;
-        let (shared, pause) = (Arc::clone(self), self.backoff.after(entry.failed));
+        let left = entry.until.saturating_sub(self.runtime.clock.now()).saturating_add(1);
+        let pause = self.backoff.after(entry.failed).min(Duration::from_micros(left));
+        let shared = Arc::clone(self);
         self.runtime.spawn(async move {
             shared.runtime.timer(pause).await;
             shared.push(entry);

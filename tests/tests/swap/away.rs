@@ -192,6 +192,18 @@ fn waiting_for_the_background_ends_although_the_engine_stays_away() {
     assert_eq!(store.counts(), counts);
 }
 
+/// However long the breaker waits between two tries.
+#[test]
+fn waiting_for_the_background_takes_no_longer_than_its_time() {
+    let engine = ReadOnly(MadeUp::new(&ManualClock::new()));
+    let (milli, day) = (Duration::from_millis(1), Duration::from_secs(86_400));
+    let store = Swap::builder(engine).deadline(day).breaker(0, day, day);
+    let store = open(store.background(4_096, 100 * milli));
+    assert!(answer(store.take(&charge("alice"))).is_err());
+    settled(&store);
+    assert_eq!(store.counts().unanswered, 1);
+}
+
 #[test]
 fn a_charge_of_an_engine_that_has_panicked_is_given_back() {
     let clock = ManualClock::new();
