@@ -56,6 +56,15 @@ fn what_is_held_for_longer_than_the_lease_is_renewed() {
 }
 
 #[test]
+fn a_lease_without_an_end_is_kept_at_any_time() {
+    let clock = ManualClock::at(Duration::ZERO);
+    let engine = MadeUp::new(&clock);
+    let store = open(by_hand(engine, &clock).concurrency_lease(Duration::MAX));
+    assert!(take(&store, 8).is_admitted());
+    assert!(!take(&store, 1).is_admitted());
+}
+
+#[test]
 fn a_holder_that_is_gone_renews_nothing() {
     let clock = ManualClock::new();
     let engine = MadeUp::new(&clock);

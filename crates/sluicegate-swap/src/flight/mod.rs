@@ -287,7 +287,8 @@ impl<E: Engine> Airborne<E> {
         let write = |(row, draft): (&FlightRow, &Draft)| {
             let mut signed = draft.row.clone();
             signed.sign(tag);
-            let kept = Duration::from_micros(signed.expires.saturating_sub(now) + 2 * SKEW);
+            let kept =
+                Duration::from_micros(signed.expires.saturating_sub(now).saturating_add(2 * SKEW));
             let keep = match self.shared.runtime.clock.as_manual() {
                 Some(_) => kept.max(KEEP_IN_TESTS),
                 None => kept,
