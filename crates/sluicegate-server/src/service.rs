@@ -13,9 +13,10 @@ use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
+use sluicegate_lease::Mastership;
 
 use crate::auth::Authorizer;
-use crate::capacity::Shared;
+use crate::capacity::{Election, Shared};
 use crate::fields::Fields;
 use crate::health::Health;
 use crate::policies::{Policies, PoliciesError};
@@ -59,7 +60,7 @@ impl Service {
             fields: Fields::default(),
             resets: false,
             proxies: Proxies::loopback(),
-            first: false,
+            election: Election::alone(false),
         }
     }
 
@@ -167,7 +168,7 @@ pub struct ServiceBuilder {
     fields: Fields,
     resets: bool,
     proxies: Proxies,
-    first: bool,
+    election: Election,
 }
 
 impl ServiceBuilder {
@@ -238,7 +239,14 @@ impl ServiceBuilder {
     /// So there is nothing to learn, and clients get their parts at once. The default is no: for the length of a lease,
     /// clients get what they have shown to have, and new ones nothing.
     pub fn nothing_leased(mut self, nothing: bool) -> Self {
-        self.first = nothing;
+        self.election = Election::alone(nothing);
+        self
+    }
+
+    /// Divides the capacity only while this server is the master among those that share the mastership, and has the same
+    /// file. It takes the place of [`nothing_leased`](Self::nothing_leased).
+    pub fn mastership(mut self, mastership: impl Mastership) -> Self {
+        self.election = Election::among(mastership);
         self
     }
 
@@ -278,7 +286,7 @@ impl ServiceBuilder {
         });
         let health = Arc::new(Health::new(enforcer.clock.clone()));
         let capacity = self.policies.capacities();
-        let capacity = capacity.map(|live| Shared::new(live.clone(), self.first));
+        let capacity = capacity.map(|live| Shared::new(live.clone(), self.election));
         if let Some(shared) = capacity.clone() {
             dashboard.show_capacity(move || leased(&shared));
         }

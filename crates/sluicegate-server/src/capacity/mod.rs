@@ -5,16 +5,19 @@
 //! Each client needs a name in the pool that no other has.
 
 mod callers;
+mod election;
 mod file;
 mod plan;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sluicegate_config::Event;
-use sluicegate_lease::{AlwaysMaster, CapacityService, Pool, Server};
+use sluicegate_lease::{CapacityService, Pool, Role, Server};
+use tokio::sync::watch;
 
 use self::callers::check;
+pub(crate) use self::election::Election;
 use crate::policies::LiveCapacities;
 
 pub(crate) use self::plan::Source;
@@ -29,13 +32,25 @@ pub struct Shared(Arc<Inner>);
 
 struct Inner {
     capacities: LiveCapacities,
-    is_first: bool,
+    /// Until the pool starts.
+    election: Mutex<Option<Election>>,
+    roles: Option<watch::Receiver<Role>>,
     leases: OnceLock<CapacityService>,
 }
 
 impl Shared {
-    pub(crate) fn new(capacities: LiveCapacities, is_first: bool) -> Self {
-        Self(Arc::new(Inner { capacities, is_first, leases: OnceLock::new() }))
+    pub(crate) fn new(capacities: LiveCapacities, election: Election) -> Self {
+        let roles = election.roles.clone();
+        let (election, leases) = (Mutex::new(Some(election)), OnceLock::new());
+        Self(Arc::new(Inner { capacities, election, roles, leases }))
+    }
+
+    /// The address of the master, if another server is known to be it.
+    pub(crate) fn master(&self) -> Option<Box<str>> {
+        match &*self.0.roles.as_ref()?.borrow() {
+            Role::Other { master } => master.clone(),
+            Role::Master { .. } => None,
+        }
     }
 
     /// The capacities in force. Another value after each reload.
@@ -68,15 +83,13 @@ impl Shared {
 
     fn start(&self) -> CapacityService {
         let server = Server::root("sluicegate", self.capacities().templates().clone());
-        let master = AlwaysMaster::new();
-        let master = if self.0.is_first { master.first() } else { master };
         let in_force = self.0.capacities.clone();
-        let started = CapacityService::builder(server)
-            .mastership(master)
+        let service = CapacityService::builder(server)
             .check(move |_, call| check(&in_force.in_force(), call))
-            .max_message(LARGEST)
-            .start();
-        let leases = started.expect("a root has no parent");
+            .max_message(LARGEST);
+        let election = self.0.election.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Election { stand, .. } = election.unwrap_or_else(|| Election::alone(false));
+        let leases = stand(service).start().expect("a root has no parent");
         let shared = Arc::downgrade(&self.0);
         self.0.capacities.live().on_event(move |event| {
             let (Event::Reloaded(_), Some(inner)) = (event, shared.upgrade()) else { return };

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use axum::body::{Bytes, HttpBody};
 use axum::{BoxError, http};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::codegen::tokio_stream::Stream;
 use tonic::server::{Grpc, NamedService, StreamingService};
@@ -15,7 +16,7 @@ use tonic_prost::ProstCodec;
 
 use super::message;
 use super::quotas::{BUCKETS_AT_ONCE, ReportError, StreamId};
-use super::streams::QuotaStreams;
+use super::streams::{Message, QuotaStreams};
 use super::wire::{AssignmentMessage, Reports};
 use crate::capacity::Shared;
 use crate::service::Service;
@@ -87,7 +88,7 @@ impl Rlqs {
         let open = Open { streams: Arc::clone(&self.0), id };
         let (ended, end) = oneshot::channel();
         tokio::spawn(listen(open, call.into_inner(), ended));
-        Ok(Response::new(Assignments { orders, end: Some(end) }))
+        Ok(Response::new(Assignments::new(orders, end)))
     }
 }
 
@@ -125,13 +126,16 @@ async fn listen(open: Open, mut reports: Streaming<Reports>, mut ended: oneshot:
 }
 
 async fn read(open: &Open, report: Reports) -> Result<(), Status> {
+    if open.streams.is_behind() {
+        return Err(Status::unavailable("clients cannot be written down at the moment"));
+    }
     let mut usages = report.usages.into_iter().map(message::usage).peekable();
     loop {
         let some = usages.by_ref().take(BUCKETS_AT_ONCE).collect::<Result<Vec<_>, _>>();
         let some = some.map_err(Status::invalid_argument)?.into_iter().flatten().collect();
         open.streams.report(open.id, &report.domain, some).map_err(|refused| status(&refused))?;
         if usages.peek().is_none() {
-            open.streams.answer();
+            open.streams.answer().await;
             return Ok(());
         }
         // Others wait for some buckets, and not for a thousand.
@@ -150,17 +154,27 @@ fn status(refused: &ReportError) -> Status {
 
 /// The assignments of a stream.
 pub(super) struct Assignments {
-    orders: mpsc::Receiver<AssignmentMessage>,
+    orders: mpsc::Receiver<Message>,
     /// Why it ends, if not because the server stops.
     end: Option<oneshot::Receiver<Status>>,
+}
+
+impl Assignments {
+    pub(super) fn new(orders: mpsc::Receiver<Message>, end: oneshot::Receiver<Status>) -> Self {
+        Self { orders, end: Some(end) }
+    }
 }
 
 impl Stream for Assignments {
     type Item = Result<AssignmentMessage, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Poll::Ready(Some(orders)) = self.orders.poll_recv(cx) {
-            return Poll::Ready(Some(Ok(orders)));
+        if let Poll::Ready(Some(Message { assignments, until })) = self.orders.poll_recv(cx) {
+            if Instant::now() <= until {
+                return Poll::Ready(Some(Ok(assignments)));
+            }
+            self.orders.close();
+            return Poll::Ready(Some(Err(Status::unavailable("the assignment comes too late"))));
         }
         if self.orders.is_closed() {
             let status = self.end.take().and_then(|mut end| end.try_recv().ok());

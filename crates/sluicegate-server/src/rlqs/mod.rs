@@ -14,6 +14,9 @@
 //!   others get them, and an assignment after its end, which begins with all tokens, waits for that too.
 //! - A server that has just started learns what Envoys have from what they report, for the length of a lease. New ones get
 //!   nothing meanwhile.
+//! - Where one of several servers is the master, an assignment leaves only after the store has the bucket in its list of
+//!   who may hold a part, and while the server is still the master. Streams end with the mastership.
+//! - An assignment lasts from its arrival on, so one that has not left half a second after its decision never does.
 //!
 //! Two things are assumed: an assignment is on its way for less than a second, and Envoys are configured to deny what has no
 //! assignment.

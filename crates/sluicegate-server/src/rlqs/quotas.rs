@@ -25,6 +25,8 @@ pub struct Quotas {
     changed: BTreeSet<Box<str>>,
     swept: u64,
     next: u64,
+    /// The reign that parts were assigned in.
+    fence: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -85,7 +87,26 @@ impl Quotas {
             changed: BTreeSet::new(),
             swept: 0,
             next: 0,
+            fence: None,
         }
+    }
+
+    /// Follows the mastership of the pool. Call it before the pool is used.
+    ///
+    /// All streams end with the reign that assigned something to them, and are forgotten with all that they had: the next
+    /// master learns that from the Envoys. Returns whether they have ended now.
+    #[must_use = "streams may have ended"]
+    pub fn follow(&mut self, fence: Option<u64>) -> bool {
+        let has_ended = self.fence.is_some() && self.fence != fence;
+        self.fence = fence;
+        if has_ended {
+            self.streams.clear();
+            self.units.clear();
+            self.by_resource.clear();
+            self.lost.clear();
+            self.changed.clear();
+        }
+        has_ended
     }
 
     /// Puts other capacities in force.
@@ -298,6 +319,11 @@ impl Quotas {
             .iter_mut()
             .filter(|(_, stream)| !stream.orders.is_empty())
             .map(|(id, stream)| (StreamId(*id), std::mem::take(&mut stream.orders)))
+    }
+
+    /// The reign of which [`follow`](Self::follow) was told.
+    pub fn fence(&self) -> Option<u64> {
+        self.fence
     }
 
     /// How many streams there are.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
+use sluicegate_lease::Pool;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
 use super::message;
@@ -20,17 +22,32 @@ pub(super) struct QuotaStreams {
     service: Service,
     shared: Shared,
     state: Mutex<State>,
+    /// One at a time sends, so that the assignments of a stream arrive in their order.
+    turn: tokio::sync::Mutex<()>,
 }
 
 struct State {
     quotas: Quotas,
     capacities: Arc<Capacities>,
-    streams: BTreeMap<StreamId, mpsc::Sender<AssignmentMessage>>,
+    streams: BTreeMap<StreamId, mpsc::Sender<Message>>,
+    /// When the first of the orders was decided that are not sent yet.
+    decided: Option<Instant>,
+}
+
+/// A message to an Envoy.
+pub(super) struct Message {
+    pub(super) assignments: AssignmentMessage,
+    /// It must not leave later than this.
+    pub(super) until: Instant,
 }
 
 /// An Envoy that reads nothing loses its stream after this many messages.
 const UNREAD: usize = 64;
 const TICK: Duration = Duration::from_millis(100);
+/// Assignments that have not left this long after they were decided never do: their streams end. They last from their
+/// arrival on, so one from a process that stood still could outlive the mastership by that time. With as much on the
+/// network, it is the second that the units reckon with.
+const LATE: Duration = Duration::from_millis(500);
 
 const STREAMS: &str = "sluicegate_quota_streams";
 const BUCKETS: &str = "sluicegate_quota_buckets";
@@ -52,14 +69,17 @@ impl QuotaStreams {
         );
         let capacities = shared.capacities();
         let quotas = Quotas::new(Arc::clone(&capacities));
-        let state = Mutex::new(State { quotas, capacities, streams: BTreeMap::new() });
-        let streams = Arc::new(Self { service: service.clone(), shared: shared.clone(), state });
+        let streams = BTreeMap::new();
+        let state = Mutex::new(State { quotas, capacities, streams, decided: None });
+        let (service, shared) = (service.clone(), shared.clone());
+        let streams =
+            Arc::new(Self { service, shared, state, turn: tokio::sync::Mutex::default() });
         let weak = Arc::downgrade(&streams);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
                 let Some(streams) = weak.upgrade() else { return };
-                streams.tick();
+                streams.tick().await;
             }
         });
         streams
@@ -73,7 +93,7 @@ impl QuotaStreams {
     pub(super) fn open(
         &self,
         name: Option<&str>,
-    ) -> Option<Result<(StreamId, mpsc::Receiver<AssignmentMessage>), ReportError>> {
+    ) -> Option<Result<(StreamId, mpsc::Receiver<Message>), ReportError>> {
         if self.service.is_stopping() {
             return None;
         }
@@ -104,8 +124,8 @@ impl QuotaStreams {
         usages: Vec<(BucketId, BucketUsage)>,
     ) -> Result<(), ReportError> {
         let mut state = self.state();
-        let State { quotas, .. } = &mut *state;
-        let ignored = self.shared.with(|pool, now| quotas.report(now, id, domain, usages, pool))?;
+        let ignored = self
+            .divide(&mut state, |quotas, now, pool| quotas.report(now, id, domain, usages, pool))?;
         if ignored > 0 {
             counter!(IGNORED).increment(ignored as u64);
         }
@@ -113,14 +133,27 @@ impl QuotaStreams {
     }
 
     /// A whole message has come. Assignments are sent before this returns.
-    pub(super) fn answer(&self) {
+    pub(super) async fn answer(&self) {
         counter!(REPORTS).increment(1);
-        self.state().deliver();
+        self.deliver().await;
     }
 
-    fn tick(&self) {
+    /// Whether no further Envoys should come, because so many wait to be written down for the next master.
+    pub(super) fn is_behind(&self) -> bool {
+        self.shared.leases().is_behind()
+    }
+
+    async fn tick(&self) {
+        self.pass_time();
+        self.deliver().await;
+        let state = self.state();
+        gauge!(STREAMS).set(state.quotas.streams() as f64);
+        gauge!(BUCKETS).set(state.quotas.buckets() as f64);
+    }
+
+    fn pass_time(&self) {
         let mut state = self.state();
-        if self.service.is_stopping() {
+        if self.service.is_stopping() || self.shared.master().is_some() {
             // Envoys go on with what they have, and connect to another server.
             state.streams.clear();
         }
@@ -129,22 +162,59 @@ impl QuotaStreams {
             state.capacities = Arc::clone(&capacities);
             state.quotas.set_capacities(capacities);
         }
-        let State { quotas, .. } = &mut *state;
-        self.shared.with(|pool, now| quotas.tick(now, pool));
-        state.deliver();
-        gauge!(STREAMS).set(state.quotas.streams() as f64);
-        gauge!(BUCKETS).set(state.quotas.buckets() as f64);
+        self.divide(&mut state, |quotas, now, pool| quotas.tick(now, pool));
+    }
+
+    /// Uses the pool, after streams of a reign that is over have ended.
+    fn divide<T>(
+        &self,
+        state: &mut State,
+        divide: impl FnOnce(&mut Quotas, u64, &mut Pool) -> T,
+    ) -> T {
+        let State { quotas, streams, decided, .. } = state;
+        decided.get_or_insert_with(Instant::now);
+        self.shared.with(|pool, now| {
+            if quotas.follow(pool.fence()) {
+                streams.clear();
+            }
+            divide(quotas, now, pool)
+        })
+    }
+
+    /// Sends what was decided. As every answer of a master, it leaves only after the next master can know of it, and
+    /// while this server still is the master.
+    async fn deliver(&self) {
+        let _turn = self.turn.lock().await;
+        let (orders, fence, decided) = self.state().take_orders();
+        if orders.is_empty() {
+            return;
+        }
+        let until = decided + LATE;
+        let is_confirmed = match fence {
+            Some(fence) => {
+                let confirmed = timeout_at(until, self.shared.leases().confirm(fence)).await;
+                confirmed.is_ok_and(|confirmed| confirmed.is_ok())
+            }
+            // Without a master nothing is assigned, and buckets may always be forgotten.
+            None => true,
+        };
+        let mut state = self.state();
+        for (id, assignments) in orders {
+            let Some(stream) = state.streams.get(&id) else { continue };
+            if !is_confirmed || stream.try_send(Message { assignments, until }).is_err() {
+                // The stream ends, and its Envoy begins another.
+                state.streams.remove(&id);
+            }
+        }
     }
 }
 
 impl State {
-    fn deliver(&mut self) {
-        for (id, orders) in self.quotas.orders() {
-            let Some(stream) = self.streams.get(&id) else { continue };
-            if stream.try_send(message::response(&orders)).is_err() {
-                // The stream ends, and its Envoy begins another.
-                self.streams.remove(&id);
-            }
-        }
+    /// The messages to send, the reign in which they were decided, and since when.
+    fn take_orders(&mut self) -> (Vec<(StreamId, AssignmentMessage)>, Option<u64>, Instant) {
+        let orders = self.quotas.orders().map(|(id, orders)| (id, message::response(&orders)));
+        let orders = orders.collect();
+        let decided = self.decided.take().unwrap_or_else(Instant::now);
+        (orders, self.quotas.fence(), decided)
     }
 }

@@ -39,7 +39,10 @@ pub(super) struct Unit {
     pub(super) stream: Option<u64>,
     pub(super) bucket: Arc<BucketId>,
     pub(super) terms: Terms,
-    /// Its name in the pool.
+    /// The stream that it began on, and its own number.
+    number: (u64, u64),
+    /// Its name in the pool, from its first part on. It has the fence in it: a unit of another server with the same
+    /// numbers is not the one that this server has learned of.
     client: Box<str>,
     sequence: u64,
     /// What it wants each second.
@@ -113,7 +116,8 @@ impl Unit {
         };
         Self {
             stream: Some(stream),
-            client: format!("envoy/{stream}/{number}").into(),
+            number: (stream, number),
+            client: Box::default(),
             bucket,
             terms,
             sequence: 0,
@@ -248,6 +252,10 @@ impl Unit {
 
     fn ask(&mut self, now: u64, has: Amount, pool: &mut Pool) -> Option<Amount> {
         let fence = pool.fence()?;
+        if self.client.is_empty() {
+            let (stream, number) = self.number;
+            self.client = format!("envoy/{fence}/{stream}/{number}").into();
+        }
         self.sequence += 1;
         let Terms { capacity, weight, band, .. } = self.terms;
         let more =
@@ -278,7 +286,7 @@ impl Unit {
         self.sequence += 1;
         (self.outstanding, self.assigned) = (OutstandingParts::default(), None);
         self.had = Amount::ZERO;
-        let Some(fence) = pool.fence() else { return };
+        let Some(fence) = pool.fence().filter(|_| !self.client.is_empty()) else { return };
         let (client, sequence) = (self.client.clone(), self.sequence);
         let resources = vec![self.terms.resource.clone()];
         let instance = 0;

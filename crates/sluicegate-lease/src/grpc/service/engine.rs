@@ -96,7 +96,16 @@ impl Engine {
         let (now, millis) = self.now();
         let mut state = self.state();
         state.follow_role(now, millis, &self.records);
-        use_it(&mut state.server, millis)
+        let used = use_it(&mut state.server, millis);
+        if self.records.add(state.server.pool().take_changes()) {
+            self.is_wanted.notify_one();
+        }
+        used
+    }
+
+    /// Whether so many clients wait to be written down that no further one should come.
+    pub(super) fn is_behind(&self) -> bool {
+        self.records.is_full()
     }
 
     pub(super) fn instant(&self, millis: u64) -> Option<Instant> {
@@ -123,20 +132,26 @@ impl Engine {
         // Decided first and written down then, without the lock in between. The answer leaves only after that, so a
         // client never uses a lease that the next master does not know of.
         let response = self.decide(request)?;
+        self.confirm(response.fence).await?;
+        Ok(response)
+    }
+
+    /// Waits until everything is written down. Fails unless this server is the master with this fence then.
+    pub(super) async fn confirm(&self, fence: u64) -> Result<(), NoAnswer> {
         self.record().await.map_err(NoAnswer::Status)?;
         // Another master that read the list before this was written does not know the client, nor does this server where
         // it was elected again.
         let (now, _) = self.now();
         let state = self.state();
         match state.role.fence_at(now) {
-            Some(fence) if u64::from(fence) == response.fence => Ok(response),
+            Some(own) if u64::from(own) == fence => Ok(()),
             _ => Err(NoAnswer::NotMaster(state.master())),
         }
     }
 
     fn decide(&self, request: &mut Request) -> Result<Response, NoAnswer> {
         // Without this bound, clients that come and go while the list cannot be written would fill the memory.
-        if self.records.is_full() {
+        if self.is_behind() {
             return Err(NoAnswer::Status(Status::unavailable(
                 "clients cannot be written down at the moment",
             )));

@@ -16,7 +16,7 @@ use tonic::metadata::MetadataMap;
 use tonic::server::NamedService;
 
 use self::driver::Driver;
-use self::engine::Engine;
+use self::engine::{Engine, NoAnswer};
 use self::handler::{Check, Handler};
 use crate::config_error::ConfigError;
 use crate::grpc::channel::GrpcTransport;
@@ -67,10 +67,28 @@ impl CapacityService {
     /// Like [`with`](Self::with), with the time of the server in milliseconds: for clients in the same process that ask
     /// its [pool](Server::pool) themselves.
     ///
-    /// They learn at once whether the server is the master. Nothing waits until they are written down, so elect no
-    /// master among several servers for them.
+    /// They learn at once whether the server is the master: see [`Pool::fence`](crate::Pool::fence). Where one of several
+    /// servers is, tell them what they have only after [`confirm`](Self::confirm).
     pub fn with_time<T>(&self, use_it: impl FnOnce(&mut Server, u64) -> T) -> T {
         self.engine.with_time(use_it)
+    }
+
+    /// Waits until every client of the pool is written down in the list of the [`Mastership`], as the service does before it
+    /// answers a request. So the next master knows of all that this one has granted with that fence.
+    ///
+    /// # Errors
+    /// The list cannot be written, or this server is no longer the master with this fence. What was granted must not be
+    /// used.
+    pub async fn confirm(&self, fence: u64) -> Result<(), Status> {
+        self.engine.confirm(fence).await.map_err(|no_answer| match no_answer {
+            NoAnswer::NotMaster(_) => Status::unavailable("this server is not the master any more"),
+            NoAnswer::Status(status) => status,
+        })
+    }
+
+    /// Whether so many clients wait to be written down that it takes no further ones.
+    pub fn is_behind(&self) -> bool {
+        self.engine.is_behind()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod envoy;
+mod masters;
 mod world;
 
 use world::World;
