@@ -16,7 +16,7 @@ use sluicegate_core::store::{BoxStore, OnStoreError, Store};
 use sluicegate_lease::Mastership;
 
 use crate::auth::Authorizer;
-use crate::capacity::{Election, Shared};
+use crate::capacity::{Election, Masters, Shared};
 use crate::fields::Fields;
 use crate::health::Health;
 use crate::policies::{Policies, PoliciesError};
@@ -122,6 +122,11 @@ impl Service {
     /// The capacity that clients share, if there is a file of it.
     pub fn capacity(&self) -> Option<&Shared> {
         self.0.capacity.as_ref()
+    }
+
+    /// The servers of which one divides the capacity, unless this is the only one.
+    pub(crate) fn masters(&self) -> Option<&Masters> {
+        self.capacity().and_then(Shared::masters)
     }
 
     /// The rules, if there is a file of them.

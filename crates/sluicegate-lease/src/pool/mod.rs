@@ -72,6 +72,8 @@ pub struct Pool {
     /// Of all resources.
     clients: usize,
     lead: Option<Lead>,
+    /// How the names of clients begin that have another name at each master.
+    renamed: Option<Box<str>>,
     changes: Vec<Change>,
     false_claims: u64,
     false_claim: Option<FalseClaim>,
@@ -162,6 +164,7 @@ impl Pool {
             max_clients: 1_000_000,
             clients: 0,
             lead: None,
+            renamed: None,
             changes: Vec::new(),
             false_claims: 0,
             false_claim: None,
@@ -175,6 +178,14 @@ impl Pool {
     pub fn bounded(mut self, resources: usize, clients: usize) -> Self {
         (self.max_resources, self.max_clients) = (resources, clients);
         self
+    }
+
+    /// Says how the names of clients begin that have another name at each master.
+    ///
+    /// Where a new master knows of such clients, it does not wait for their names, which never come. It learns from everybody
+    /// who asks for the same resource, for the length of a lease, as if it knew of nobody.
+    pub fn set_renamed(&mut self, beginning: impl Into<Box<str>>) {
+        self.renamed = Some(beginning.into());
     }
 
     /// This server has become the master, with a fence that is higher than any before.
@@ -195,7 +206,12 @@ impl Pool {
         for (name, clients) in clients {
             let template = self.templates.of(&name).clone();
             // The clock starts now, at the election: every grant of the last master began before it.
-            let learning = Learning::new(learns_until(now, &template), Some(clients));
+            let is_renamed = |client: &str| {
+                self.renamed.as_deref().is_some_and(|beginning| client.starts_with(beginning))
+            };
+            let are_known = !clients.iter().any(|client| is_renamed(client));
+            let known = are_known.then_some(clients);
+            let learning = Learning::new(learns_until(now, &template), known);
             self.resources.insert(name, Resource::new(template, Some(learning)));
         }
     }

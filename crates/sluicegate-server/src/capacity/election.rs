@@ -34,3 +34,22 @@ impl fmt::Debug for Election {
         f.debug_struct("Election").field("roles", &self.roles).finish_non_exhaustive()
     }
 }
+
+/// Tells the log of each change of the master.
+pub(super) async fn log(mut roles: watch::Receiver<Role>) {
+    let mut last = None;
+    roles.mark_changed();
+    while roles.changed().await.is_ok() {
+        let role = match &*roles.borrow_and_update() {
+            Role::Master { fence, .. } => Ok(*fence),
+            Role::Other { master } => Err(master.clone()),
+        };
+        match &role {
+            same if last.as_ref() == Some(same) => {}
+            Ok(fence) => tracing::info!(fence, "this server divides the capacity"),
+            Err(Some(master)) => tracing::info!(%master, "another server divides the capacity"),
+            Err(None) => tracing::info!("no server is known that divides the capacity"),
+        }
+        last = Some(role);
+    }
+}

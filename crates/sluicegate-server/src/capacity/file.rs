@@ -58,7 +58,9 @@ struct Envoy {
 const LEASE: Duration = Duration::from_secs(20);
 /// Envoy reports every 5 seconds, and a report may be lost.
 const SHORTEST_LEASE: Duration = Duration::from_secs(10);
-const LONGEST_LEASE: Duration = Duration::from_secs(60 * 60);
+/// The longest that a part may last by the file. Whatever elects the master among several servers has to know it, because
+/// files change: until that time has passed, its list of who may hold a part may lack some.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(60 * 60);
 /// A name leaves room for values of a bucket in the name of a resource.
 const LONGEST_NAME: usize = 64;
 const MOST_KEYS: usize = 16;

@@ -7,17 +7,20 @@
 mod callers;
 mod election;
 mod file;
+mod lines;
+mod passing;
 mod plan;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sluicegate_config::Event;
-use sluicegate_lease::{CapacityService, Pool, Role, Server};
-use tokio::sync::watch;
+use sluicegate_lease::{CapacityService, Pool, Server};
 
-use self::callers::check;
+use self::callers::{ENVOY, check};
 pub(crate) use self::election::Election;
+pub use self::file::LONGEST_LEASE;
+pub(crate) use self::passing::{Masters, Passing};
 use crate::policies::LiveCapacities;
 
 pub(crate) use self::plan::Source;
@@ -34,23 +37,25 @@ struct Inner {
     capacities: LiveCapacities,
     /// Until the pool starts.
     election: Mutex<Option<Election>>,
-    roles: Option<watch::Receiver<Role>>,
+    masters: Option<Masters>,
     leases: OnceLock<CapacityService>,
 }
 
 impl Shared {
     pub(crate) fn new(capacities: LiveCapacities, election: Election) -> Self {
-        let roles = election.roles.clone();
+        let masters = election.roles.clone().map(Masters::new);
         let (election, leases) = (Mutex::new(Some(election)), OnceLock::new());
-        Self(Arc::new(Inner { capacities, election, roles, leases }))
+        Self(Arc::new(Inner { capacities, election, masters, leases }))
     }
 
-    /// The address of the master, if another server is known to be it.
-    pub(crate) fn master(&self) -> Option<Box<str>> {
-        match &*self.0.roles.as_ref()?.borrow() {
-            Role::Other { master } => master.clone(),
-            Role::Master { .. } => None,
-        }
+    /// The servers among which one is the master, unless this is the only one.
+    pub(crate) fn masters(&self) -> Option<&Masters> {
+        self.0.masters.as_ref()
+    }
+
+    /// Passes calls of the service on, while another server is the master.
+    pub(crate) fn passing<S>(&self, service: S) -> Passing<S> {
+        Passing::new(service, self.0.masters.clone())
     }
 
     /// The capacities in force. Another value after each reload.
@@ -82,14 +87,18 @@ impl Shared {
     }
 
     fn start(&self) -> CapacityService {
-        let server = Server::root("sluicegate", self.capacities().templates().clone());
+        let mut server = Server::root("sluicegate", self.capacities().templates().clone());
+        server.pool().set_renamed(ENVOY);
         let in_force = self.0.capacities.clone();
         let service = CapacityService::builder(server)
             .check(move |_, call| check(&in_force.in_force(), call))
             .max_message(LARGEST);
         let election = self.0.election.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Election { stand, .. } = election.unwrap_or_else(|| Election::alone(false));
+        let Election { stand, roles } = election.unwrap_or_else(|| Election::alone(false));
         let leases = stand(service).start().expect("a root has no parent");
+        if let Some(roles) = roles {
+            tokio::spawn(election::log(roles));
+        }
         let shared = Arc::downgrade(&self.0);
         self.0.capacities.live().on_event(move |event| {
             let (Event::Reloaded(_), Some(inner)) = (event, shared.upgrade()) else { return };

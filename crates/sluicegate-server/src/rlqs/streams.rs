@@ -14,7 +14,7 @@ use super::message;
 use super::quotas::{Quotas, ReportError, StreamId};
 use super::unit::BucketUsage;
 use super::wire::AssignmentMessage;
-use crate::capacity::{BucketId, Capacities, Shared};
+use crate::capacity::{BucketId, Capacities, Masters, Shared};
 use crate::service::Service;
 
 /// What all streams share.
@@ -153,7 +153,8 @@ impl QuotaStreams {
 
     fn pass_time(&self) {
         let mut state = self.state();
-        if self.service.is_stopping() || self.shared.master().is_some() {
+        let other = self.shared.masters().and_then(Masters::other);
+        if self.service.is_stopping() || other.is_some() {
             // Envoys go on with what they have, and connect to another server.
             state.streams.clear();
         }

@@ -109,7 +109,11 @@ impl Unit {
             // Its count spans a stream that this server has not seen, so it says both what it wants and, from below,
             // what it has: Envoy cuts the time to whole seconds, and may have spent its burst.
             let burst = terms.burst as f64 / terms.capacity.as_f64();
-            (rate(count, seconds), rate(used.allowed, seconds + 1.0 + burst))
+            // What it had may have ended meanwhile, and be another's.
+            let has_ended = used.elapsed.as_secs() >= terms.time_to_live();
+            let had =
+                if has_ended { Amount::ZERO } else { rate(used.allowed, seconds + 1.0 + burst) };
+            (rate(count, seconds), had)
         } else {
             // Half of an equal part, until it has told what it needs.
             (terms.capacity.share(1, 2 * (others as u64 + 1)), Amount::ZERO)

@@ -81,6 +81,9 @@ impl Bound {
         let upkeep = metrics.map(|metrics| tokio::spawn(keep_up(metrics, service.clone())));
         stop.await;
         service.health().stop();
+        if let Some(masters) = service.masters() {
+            masters.stop();
+        }
         for name in rooms::names(&service).into_iter().chain([""]) {
             health.set_service_status(name, ServingStatus::NotServing).await;
         }

@@ -171,6 +171,9 @@ impl Server {
         }
         let tls = self.tls.as_ref().map(LiveCertificate::read).transpose()?;
         let certificate = tls.as_ref().map(LiveCertificate::in_force);
+        if let (Some(masters), Some(tls)) = (self.service.masters(), &self.tls) {
+            masters.use_tls(tls);
+        }
         let (health, grpc) = grpc(&self.service)?;
         let admin = guarded(rooms::admin(&self.service, self.metrics.as_ref()), self.token);
         let (http, plain) = rooms::http(&self.service);

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::connection::Certificate;
 use super::error::ServerError;
@@ -71,6 +71,31 @@ impl Tls {
         })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// How this server calls another one that has a certificate like it: it shows its own, and trusts the authorities of
+    /// the system and those that it trusts for clients.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the files.
+    pub(crate) fn client(&self) -> Result<ClientConfig, ServerError> {
+        let mut roots = match &self.clients {
+            Some(path) => read_authorities(path)?,
+            None => RootCertStore::empty(),
+        };
+        // Without any authority, no certificate is trusted, and the error of a call says so.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let unusable = |error| ServerError::because("TLS cannot be set up", error);
+        let (certificates, key) = read_identity(&self.certificate, &self.key)?;
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(certificates, key)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(config)
     }
 }
 

@@ -52,6 +52,29 @@ fn learning_ends_as_soon_as_all_known_clients_have_reported() {
 }
 
 #[test]
+fn clients_that_have_another_name_at_each_master_keep_what_they_have() {
+    let mut pool = Pool::new(Templates::new([hundred()]).unwrap());
+    pool.set_renamed("envoy/");
+    let known = [("db", "envoy/1/7"), ("db", "one"), ("mail", "one")];
+    let holder = |(resource, client): (&str, &str)| LeaseHolder {
+        resource: resource.into(),
+        client: client.into(),
+    };
+    pool.lead(0, 2, Some(known.map(holder).into()));
+    for (name, has) in [("one", 10), ("envoy/2/3", 50)] {
+        let mut client = client(name, 100);
+        (client.fence, client.has) = (2, Amount::units(has));
+        assert_eq!(client.gets(&mut pool, 1), has as f64);
+    }
+    // Nobody knows whether another name of an Envoy is still to come.
+    assert!(pool.is_learning("db"));
+    let mut newcomer = client("newcomer", 100);
+    newcomer.fence = 2;
+    assert_eq!(newcomer.gets(&mut pool, 63 * SECOND), 0.0);
+    assert!(newcomer.gets(&mut pool, 65 * SECOND + 2) > 0.0);
+}
+
+#[test]
 fn a_known_client_that_releases_has_reported() {
     let mut pool = new_master(Some(&["one"]));
     // This one is from before the election, perhaps from an earlier life of the client.

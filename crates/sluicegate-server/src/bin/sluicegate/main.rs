@@ -3,6 +3,7 @@
 mod check;
 mod health;
 mod manual;
+mod masters;
 mod policies;
 mod proxy;
 mod running;

@@ -11,6 +11,7 @@ use sluicegate_core::store::OnStoreError;
 use sluicegate_server::admin::metrics::Metrics;
 use sluicegate_server::{Fields, Server, Service, Tls};
 
+use crate::masters::Masters;
 use crate::policies::PolicyFiles;
 use crate::running::Running;
 use crate::shared::{Port, StoreOptions};
@@ -27,7 +28,7 @@ pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
-    let Serve { files, ports, store, deciding, running } = options;
+    let Serve { files, ports, masters, store, deciding, running } = options;
     let metrics = Metrics::install()?;
     let policies = files.read()?;
     let is_watched = !running.no_watch;
@@ -45,6 +46,8 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .nothing_leased(deciding.nothing_leased)
         .overrides(!deciding.no_overrides);
     let store = Counting::new(&store, deadline)?;
+    let (has_capacity, has_tls) = (files.capacity.is_some(), ports.tls_certificate.is_some());
+    let service = masters.among(service, has_capacity, has_tls)?;
     let service = store.under(service).build()?;
 
     let mut server = Server::new(service)
@@ -112,6 +115,8 @@ pub(crate) struct Serve {
     pub(super) files: PolicyFiles,
     #[command(flatten)]
     pub(super) ports: Ports,
+    #[command(flatten)]
+    pub(super) masters: Masters,
     #[command(flatten)]
     pub(super) store: StoreOptions,
     #[command(flatten)]

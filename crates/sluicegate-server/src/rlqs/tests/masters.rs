@@ -85,8 +85,14 @@ impl Server {
 
     /// Reports a bucket that many requests were denied of.
     fn report(&self, stream: StreamId) {
+        self.report_use(stream, 0, 5);
+    }
+
+    /// Reports a bucket that so many requests have passed, too.
+    fn report_use(&self, stream: StreamId, allowed: u64, seconds: u64) {
         let bucket = BucketId::from([("service".into(), "db".into())]);
-        let used = BucketUsage { allowed: 0, denied: 3_000, elapsed: Duration::from_secs(5) };
+        let elapsed = Duration::from_secs(seconds);
+        let used = BucketUsage { allowed, denied: 3_000, elapsed };
         let streams = &self.streams;
         streams.report(stream, "edge", vec![(bucket, used)]).expect("a report");
         let streams = Arc::clone(streams);
@@ -179,6 +185,20 @@ async fn streams_end_with_the_mastership_and_the_next_one_waits_for_what_they_ha
     tokio::time::sleep(Duration::from_secs(6)).await;
     server.report(stream);
     assert!(assignments.recv().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_envoy_keeps_most_of_what_it_shows_to_have_at_the_next_master() {
+    // The second has shown nothing since its assignment has ended, which others may have by now.
+    for (seconds, keeps) in [(5, 245), (18, 0)] {
+        let server = Server::start(master(2, &["envoy/1/1/2"]));
+        let (stream, mut assignments) = server.open();
+        // 300 a second. The server takes a second and the time of the burst off.
+        server.report_use(stream, 300 * seconds, seconds);
+        settle().await;
+        assert_eq!(assignments.try_recv().is_ok(), keeps > 0);
+        assert_eq!(server.outstanding().as_f64() as u64, keeps);
+    }
 }
 
 #[tokio::test(start_paused = true)]

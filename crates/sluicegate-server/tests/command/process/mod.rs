@@ -4,6 +4,7 @@
 
 mod client;
 mod leases;
+mod masters;
 mod redis_leases;
 mod reloading;
 mod restarting;

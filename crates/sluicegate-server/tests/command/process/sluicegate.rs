@@ -48,6 +48,7 @@ impl Sluicegate {
         command.args(["--grpc", any, "--http", any, "--envoy"]).arg(&file).args(more);
         command.env_remove("SLUICEGATE_REDIS").env_remove("SLUICEGATE_LOG");
         command.env_remove("SLUICEGATE_ADMIN_TOKEN").env_remove("SLUICEGATE_STATE");
+        command.env_remove("SLUICEGATE_MASTERS").env_remove("SLUICEGATE_ADVERTISE");
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the command");
         let errors = BufReader::new(process.stderr.take().expect("a pipe"));
         let lines = Arc::new(Mutex::new(Vec::new()));

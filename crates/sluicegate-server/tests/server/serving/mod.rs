@@ -14,6 +14,7 @@ mod frames;
 mod http;
 mod json;
 mod large;
+mod masters;
 mod plain;
 mod quotas;
 mod redis;

@@ -14,11 +14,12 @@ use sluicegate_lease::{Amount, LeaseClient};
 use sluicegate_server::Policies;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
+use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
 use super::server::{Running, serve};
 
-const CAPACITY: &str = "[[capacity]]\nname = \"db\"\nlimit = \"1000/second burst 100\"\n\
+pub(super) const CAPACITY: &str = "[[capacity]]\nname = \"db\"\nlimit = \"1000/second burst 100\"\n\
     [[capacity.envoy]]\ndomain = \"edge\"\nbucket = { service = \"db\" }\n";
 
 async fn start() -> Running {
@@ -40,21 +41,25 @@ impl Stream for Reports {
     }
 }
 
-struct Envoy {
+pub(super) struct Envoy {
     reports: mpsc::UnboundedSender<RateLimitQuotaUsageReports>,
-    orders: Streaming<RateLimitQuotaResponse>,
+    pub(super) orders: Streaming<RateLimitQuotaResponse>,
 }
 
 impl Envoy {
-    async fn connect(server: &Running) -> Self {
-        let client = RateLimitQuotaServiceClient::connect(server.grpc.clone()).await;
+    pub(super) async fn connect(server: &Running) -> Self {
+        let channel = Channel::from_shared(server.grpc.clone()).expect("an address");
+        Self::over(channel.connect().await.expect("a connection")).await
+    }
+
+    pub(super) async fn over(channel: Channel) -> Self {
         let (reports, receiver) = mpsc::unbounded_channel();
-        let mut client = client.expect("a connection");
+        let mut client = RateLimitQuotaServiceClient::new(channel);
         let orders = client.stream_rate_limit_quotas(Reports(receiver)).await.expect("a stream");
         Self { reports, orders: orders.into_inner() }
     }
 
-    fn report(&self, domain: &str, service: &str, seconds: i64) {
+    pub(super) fn report(&self, domain: &str, service: &str, seconds: i64) {
         let bucket = [("service".to_owned(), service.to_owned())].into();
         let usage = BucketQuotaUsage {
             bucket_id: Some(BucketId { bucket }),

@@ -1,0 +1,226 @@
+//! Passes calls on to the master, so that clients can call any of the servers.
+//!
+//! A call that is passed on names the address of its client in a field, and the server that gets it never passes it on
+//! again. A client can write this field, too. It gains nothing: its call is refused where it would have been passed on.
+//! The address only tells one connection of a client of Doorman from the next, and clients choose that number themselves
+//! if they like; the name of a client is in its message in any case. So no secret has to be shared among the servers.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
+use http_body::Frame;
+use hyper::body::Incoming;
+use sluicegate_lease::Role;
+use tokio::sync::watch;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::transport::server::TcpConnectInfo;
+use tower_service::Service;
+
+use super::lines::Lines;
+use crate::run::Tls;
+
+/// The address of the client of a call that another server has passed on.
+const CLIENT: HeaderName = HeaderName::from_static("x-sluicegate-passed-on-for");
+
+/// The servers among which one is the master. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Masters(Arc<Inner>);
+
+struct Inner {
+    roles: watch::Receiver<Role>,
+    lines: Lines,
+    is_stopping: watch::Sender<bool>,
+}
+
+impl Masters {
+    pub(super) fn new(roles: watch::Receiver<Role>) -> Self {
+        let (lines, is_stopping) = (Lines::default(), watch::Sender::new(false));
+        Self(Arc::new(Inner { roles, lines, is_stopping }))
+    }
+
+    /// The address of the master, if another server is known to be it.
+    pub(crate) fn other(&self) -> Option<Box<str>> {
+        match &*self.0.roles.borrow() {
+            Role::Other { master } => master.clone(),
+            Role::Master { .. } => None,
+        }
+    }
+
+    /// Shows this certificate to the master, where that has TLS.
+    pub(crate) fn use_tls(&self, tls: &Tls) {
+        // Set before the first call, and the same for all.
+        let _ = self.0.lines.tls.set(tls.clone());
+    }
+
+    /// Ends the streams that are passed on, because this server stops.
+    pub(crate) fn stop(&self) {
+        self.0.is_stopping.send_replace(true);
+    }
+
+    fn is_master(&self) -> bool {
+        matches!(&*self.0.roles.borrow(), Role::Master { .. })
+    }
+
+    /// Ready when `master` is not the master any more, or this server stops.
+    async fn until_another(self, master: Box<str>) {
+        let (mut roles, mut stopping) = (self.0.roles.clone(), self.0.is_stopping.subscribe());
+        let is_another =
+            |role: &Role| !matches!(role, Role::Other { master: Some(now) } if *now == master);
+        // An error: nobody tells any more.
+        tokio::select! {
+            _ = roles.wait_for(is_another) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    }
+
+    async fn pass_on(
+        self,
+        master: Box<str>,
+        call: Request<Body>,
+    ) -> Result<Response<Body>, Status> {
+        let mut until_another = Box::pin(self.clone().until_another(master.clone()));
+        let answer = tokio::select! {
+            answer = self.send(&master, call) => answer?,
+            () = &mut until_another => return Err(Status::unavailable(ENDED)),
+        };
+        let (answer, place) = answer;
+        Ok(answer.map(|body| {
+            Body::new(PassedBody { body, until_another, is_over: false, _place: place })
+        }))
+    }
+
+    async fn send(
+        &self,
+        master: &str,
+        call: Request<Body>,
+    ) -> Result<(Response<Incoming>, Arc<()>), Status> {
+        let (mut sender, place) = self.0.lines.to(master).await?;
+        let lost = |error: hyper::Error| Status::unavailable(format!("{LOST}: {error}"));
+        sender.ready().await.map_err(lost)?;
+        let answer = sender.send_request(addressed(master, call)?).await.map_err(lost)?;
+        Ok((answer, place))
+    }
+}
+
+const ENDED: &str = "the server that divided the capacity does not do so any more";
+const LOST: &str = "the connection to the server that divides the capacity was lost";
+
+/// The same call, to the master.
+fn addressed(master: &str, call: Request<Body>) -> Result<Request<Body>, Status> {
+    let (head, body) = call.into_parts();
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    let uri = format!("{master}{path}").parse::<Uri>();
+    let mut passed = Request::new(body);
+    *passed.uri_mut() = uri.map_err(|error| Status::internal(error.to_string()))?;
+    *passed.method_mut() = head.method;
+    *passed.version_mut() = Version::HTTP_2;
+    let peer = head.extensions.get::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
+    let peer = peer.map_or_else(String::new, |peer| peer.to_string());
+    let peer = HeaderValue::try_from(peer).map_err(|error| Status::internal(error.to_string()))?;
+    *passed.headers_mut() = head.headers;
+    passed.headers_mut().remove(HOST);
+    passed.headers_mut().insert(CLIENT, peer);
+    Ok(passed)
+}
+
+/// Answers calls while this server is the master, and passes them on while another one is.
+#[derive(Clone)]
+pub(crate) struct Passing<S> {
+    service: S,
+    /// None for a server that is the only one.
+    masters: Option<Masters>,
+}
+
+impl<S> Passing<S> {
+    pub(super) fn new(service: S, masters: Option<Masters>) -> Self {
+        Self { service, masters }
+    }
+}
+
+impl<S: NamedService> NamedService for Passing<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+type Answering<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
+
+impl<S> Service<Request<Body>> for Passing<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering<Infallible>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut call: Request<Body>) -> Self::Future {
+        let Some(masters) = &self.masters else { return Box::pin(self.service.call(call)) };
+        if let Some(client) = call.headers_mut().remove(CLIENT) {
+            if !masters.is_master() {
+                // The server that has passed it on will hear of the next master, and so will this one.
+                return Box::pin(async { Ok(Status::unavailable(ENDED).into_http()) });
+            }
+            let client = client.to_str().ok().and_then(|client| client.parse::<SocketAddr>().ok());
+            if client.is_some() {
+                let client = TcpConnectInfo { local_addr: None, remote_addr: client };
+                call.extensions_mut().insert(client);
+            }
+        } else if let Some(master) = masters.other() {
+            let passed = masters.clone().pass_on(master, call);
+            return Box::pin(async { Ok(passed.await.unwrap_or_else(Status::into_http)) });
+        }
+        Box::pin(self.service.call(call))
+    }
+}
+
+/// The body of an answer of the master. It ends when that is not the master any more.
+struct PassedBody {
+    body: Incoming,
+    until_another: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_over: bool,
+    /// On its connection.
+    _place: Arc<()>,
+}
+
+impl http_body::Body for PassedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let status = match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => return Poll::Ready(Some(Ok(frame))),
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(Some(Err(error))) => Status::unavailable(format!("{LOST}: {error}")),
+            Poll::Pending => match self.until_another.as_mut().poll(cx) {
+                Poll::Ready(()) => Status::unavailable(ENDED),
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        self.is_over = true;
+        let mut trailers = HeaderMap::new();
+        // Texts of an error are encoded, so that they fit into a field.
+        let _ = status.add_header(&mut trailers);
+        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over || self.body.is_end_stream()
+    }
+}
