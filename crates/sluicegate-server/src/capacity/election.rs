@@ -37,7 +37,8 @@ impl fmt::Debug for Election {
 
 /// Tells the log of each change of the master.
 pub(super) async fn log(mut roles: watch::Receiver<Role>) {
-    let mut last = None;
+    // Nobody is known before the first answer of the store.
+    let mut last = Some(Err(None));
     roles.mark_changed();
     while roles.changed().await.is_ok() {
         let role = match &*roles.borrow_and_update() {

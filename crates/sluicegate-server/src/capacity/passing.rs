@@ -65,7 +65,8 @@ impl Masters {
         self.0.is_stopping.send_replace(true);
     }
 
-    fn is_master(&self) -> bool {
+    /// Whether this server is the master, as far as it knows.
+    pub(crate) fn is_master(&self) -> bool {
         matches!(&*self.0.roles.borrow(), Role::Master { .. })
     }
 

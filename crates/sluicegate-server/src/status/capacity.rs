@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sluicegate_lease::Pool;
 use utoipa::ToSchema;
 
-use crate::capacity::Shared;
+use crate::capacity::{Masters, Shared};
 
 /// The most resources, clients of a resource and members that are shown.
 pub(super) const MOST: usize = 100;
@@ -135,7 +135,15 @@ pub(crate) fn leased(shared: &Shared) -> Capacity {
     for resource in asked(shared) {
         resources.insert(resource.resource.clone(), resource);
     }
-    Capacity { resources: resources.into_values().collect(), members: Vec::new() }
+    let members = shared.masters().and_then(master).into_iter().collect();
+    Capacity { resources: resources.into_values().collect(), members }
+}
+
+/// The server that divides the capacity, which has the leases, too.
+fn master(masters: &Masters) -> Option<Member> {
+    let this = || masters.is_master().then(|| "this server".into());
+    let member = masters.other().or_else(this)?;
+    Some(Member { member: member.into(), role: "master".to_owned() })
 }
 
 /// The resources that clients have asked for. A look starts nothing, and leases wait for it, so it is divided into short

@@ -36,6 +36,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if or .Values.redis.url .Values.redis.secret.name -}}yes{{- end -}}
 {{- end -}}
 
+{{- define "sluicegate.hasMasters" -}}
+{{- if or .Values.masters.url .Values.masters.secret.name -}}yes{{- end -}}
+{{- end -}}
+
 {{- define "sluicegate.hasSeveral" -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) -}}yes{{- end -}}
 {{- end -}}
@@ -45,8 +49,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if not (or .Values.rules .Values.envoy .Values.capacity) -}}
 {{- fail "rules, envoy and capacity are all empty: the server needs policies" -}}
 {{- end -}}
-{{- if and .Values.capacity (include "sluicegate.hasSeveral" .) -}}
-{{- fail "several replicas would each lease the whole capacity: set replicas: 1 and autoscaling.enabled: false" -}}
+{{- if and .Values.capacity (include "sluicegate.hasSeveral" .) (not (include "sluicegate.hasMasters" .)) -}}
+{{- fail "several replicas would each lease the whole capacity: set masters.url or masters.secret, or replicas: 1 and autoscaling.enabled: false" -}}
+{{- end -}}
+{{- if and (include "sluicegate.hasMasters" .) (not .Values.capacity) -}}
+{{- fail "masters elects who divides the capacity, and capacity is empty" -}}
+{{- end -}}
+{{- if and .Values.masters.url .Values.masters.secret.name -}}
+{{- fail "masters.url and masters.secret.name are both set: one of them has the address" -}}
+{{- end -}}
+{{- if and (include "sluicegate.hasMasters" .) .Values.tls.secret -}}
+{{- fail "masters does not go with tls.secret: pods call each other by their addresses, which the certificate lacks" -}}
 {{- end -}}
 {{- if and .Values.state.enabled (include "sluicegate.hasRedis" .) -}}
 {{- fail "state.enabled keeps what is counted in memory, and with redis nothing is: set one of them" -}}
@@ -60,7 +73,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.redis.url .Values.redis.secret.name -}}
 {{- fail "redis.url and redis.secret.name are both set: one of them has the address" -}}
 {{- end -}}
-{{- if and (include "sluicegate.hasSeveral" .) (not (include "sluicegate.hasRedis" .)) (not .Values.countAlone) -}}
+{{- if and (or .Values.rules .Values.envoy) (include "sluicegate.hasSeveral" .) (not (include "sluicegate.hasRedis" .)) (not .Values.countAlone) -}}
 {{- fail "several replicas without redis each admit every limit: set redis.url or redis.secret, or countAlone: true" -}}
 {{- end -}}
 {{- if and .Values.metrics.enabled (not .Values.metrics.tokenSecret.name) -}}

@@ -1,6 +1,8 @@
 //! Several servers, of which one divides the capacity.
 
 use std::error::Error;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -29,7 +31,7 @@ pub(crate) struct Masters {
     /// certificate has to be for this host, and by an authority of the system or of `--tls-clients`, and clients have to accept
     /// it as one of a client.
     #[arg(long, value_name = "ADDRESS", env = "SLUICEGATE_ADVERTISE", requires = "masters")]
-    advertise: Option<Authority>,
+    advertise: Option<Advertised>,
 }
 
 /// What all servers with one file have in common in the store.
@@ -76,19 +78,63 @@ impl Masters {
     }
 
     fn address(&self, has_tls: bool) -> Result<String, String> {
-        let Some(address) = &self.advertise else {
+        let Some(Advertised(address)) = &self.advertise else {
             let what = "--masters: the other servers cannot reach this one, expected its address as --advertise";
             return Err(what.to_owned());
         };
-        if address.host().is_empty()
-            || address.port_u16().is_none_or(|port| port == 0)
-            || address.as_str().contains('@')
-        {
-            return Err(format!(
-                "--advertise: `{address}` is not a host and a port, such as 10.0.0.7:8081"
-            ));
-        }
         let scheme = if has_tls { "https" } else { "http" };
         Ok(format!("{scheme}://{address}"))
+    }
+}
+
+/// A host and a port.
+#[derive(Debug, Clone)]
+struct Advertised(Authority);
+
+impl FromStr for Advertised {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Kubernetes writes addresses in version 6 without brackets.
+        let bare = text.rsplit_once(':').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok());
+        let address = match bare {
+            Some((host, port)) => format!("[{host}]:{port}").parse(),
+            None => text.parse::<Authority>(),
+        };
+        let is_host = |address: &Authority| {
+            let has_port = address.port_u16().is_some_and(|port| port != 0);
+            has_port && !address.host().is_empty() && !address.as_str().contains('@')
+        };
+        address
+            .ok()
+            .filter(is_host)
+            .map(Self)
+            .ok_or("expected a host and a port such as 10.0.0.7:8081")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_a_server_is_a_host_and_a_port() {
+        for (text, read) in [
+            ("10.0.0.7:8081", Some("10.0.0.7:8081")),
+            ("limits.internal:8081", Some("limits.internal:8081")),
+            ("[fd00::1]:8081", Some("[fd00::1]:8081")),
+            ("fd00::1:8081", Some("[fd00::1]:8081")),
+            ("10.0.0.7", None),
+            ("10.0.0.7:0", None),
+            ("10.0.0.7:65536", None),
+            (":8081", None),
+            ("a@10.0.0.7:8081", None),
+            ("http://10.0.0.7:8081", None),
+            ("", None),
+        ] {
+            let address = text.parse::<Advertised>().ok();
+            let address = address.as_ref().map(|Advertised(address)| address.as_str());
+            assert_eq!(address, read, "{text}");
+        }
     }
 }

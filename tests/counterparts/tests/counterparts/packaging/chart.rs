@@ -196,6 +196,16 @@ fn values_that_cannot_be_meant_are_errors_that_say_why() {
             json!({ "capacity": CAPACITY, "replicas": 2, "countAlone": true }),
             "several replicas would each lease the whole capacity",
         ),
+        (json!({ "masters": { "url": "redis://r" } }), "and capacity is empty"),
+        (json!({ "capacity": CAPACITY, "masters": { "url": "http://r" } }), "/masters/url"),
+        (
+            json!({ "capacity": CAPACITY, "masters": { "url": "redis://r", "secret": { "name": "s" } } }),
+            "one of them has the address",
+        ),
+        (
+            json!({ "capacity": CAPACITY, "masters": { "url": "redis://r" }, "tls": { "secret": "s" } }),
+            "masters does not go with tls.secret",
+        ),
         (
             json!({ "state": { "enabled": true }, "redis": { "url": "redis://r" } }),
             "with redis nothing is",
@@ -257,6 +267,35 @@ fn a_file_of_capacity_is_served_by_one_pod_at_a_time() {
     let deployment = of_kind(&manifests, "Deployment").expect("a deployment");
     assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
     serve(&values);
+}
+
+#[test]
+fn replicas_that_elect_a_master_share_a_file_of_capacity() {
+    let values = json!({
+        "rules": "",
+        "capacity": CAPACITY,
+        "replicas": 3,
+        "masters": { "url": "redis://r:6379" },
+        "networkPolicy": { "enabled": true, "from": [{ "podSelector": {} }] },
+    });
+    let manifests = rendered(&values);
+    let deployment = of_kind(&manifests, "Deployment").expect("a deployment");
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert!(deployment["spec"]["strategy"]["rollingUpdate"].is_object());
+    let variable = |manifests: &[Value], name: &str| {
+        let variables = pod(manifests)["containers"][0]["env"].as_array().expect("variables");
+        variables.iter().find(|variable| variable["name"] == name).expect(name).clone()
+    };
+    assert_eq!(variable(&manifests, "SLUICEGATE_MASTERS")["value"], "redis://r:6379");
+    assert_eq!(variable(&manifests, "SLUICEGATE_ADVERTISE")["value"], "$(POD_IP):8081");
+    let address = variable(&manifests, "POD_IP");
+    assert_eq!(address["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+    let policy = of_kind(&manifests, "NetworkPolicy").expect("a policy");
+    let own = &policy["spec"]["ingress"][1]["from"][0]["podSelector"]["matchLabels"];
+    assert_eq!(own, &deployment["spec"]["selector"]["matchLabels"]);
+    let values = json!({ "capacity": CAPACITY, "masters": { "secret": { "name": "store" } } });
+    let secret = variable(&rendered(&values), "SLUICEGATE_MASTERS");
+    assert_eq!(secret["valueFrom"]["secretKeyRef"], json!({ "name": "store", "key": "url" }));
 }
 
 #[test]

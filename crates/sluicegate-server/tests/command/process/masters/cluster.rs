@@ -69,6 +69,16 @@ impl Cluster {
         self.another_master(usize::MAX).await;
     }
 
+    /// Waits until this server says that it is not the master any more.
+    pub(super) async fn steps_down(&self, at: usize) {
+        let has_stepped_down = async {
+            while is_master(&self.servers[at]) {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, has_stepped_down).await.expect("the end of a mastership");
+    }
+
     /// Waits until a server other than this one says that it is the master.
     pub(super) async fn another_master(&self, last: usize) {
         let elected = async {

@@ -43,7 +43,7 @@ async fn a_master_that_stands_still_grants_nothing_when_it_goes_on() {
     // The stopped one has calls and reports from before, and from the load balancer, which still sends some to it.
     users.use_it_for(LEASE).await;
     cluster.servers[stopped].signal("CONT");
-    cluster.servers[stopped].says("another server divides the capacity");
+    cluster.steps_down(stopped).await;
     users.use_it_for(LEASE).await;
     users.all_have_their_part().await;
     users.never_had_more_than_there_is();
@@ -56,7 +56,7 @@ async fn nobody_divides_while_the_store_is_away_and_one_server_does_afterwards()
     users.all_have_their_part().await;
     let before = cluster.master();
     cluster.redis.pause();
-    cluster.servers[before].says("no server is known that divides the capacity");
+    cluster.steps_down(before).await;
     // Leases end, and nobody renews them.
     users.nobody_has_anything().await;
     cluster.redis.resume();
