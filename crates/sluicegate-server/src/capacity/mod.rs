@@ -10,6 +10,7 @@ mod file;
 mod lines;
 mod passing;
 mod plan;
+mod pulse;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,6 +26,7 @@ use crate::policies::LiveCapacities;
 
 pub(crate) use self::plan::Source;
 pub use self::plan::{BucketId, Capacities};
+use self::pulse::Pulse;
 
 /// The largest message of a client of leases, in bytes. A request for 1,000 resources with long names fits.
 const LARGEST: usize = 512 * 1024;
@@ -38,14 +40,16 @@ struct Inner {
     /// Until the pool starts.
     election: Mutex<Option<Election>>,
     masters: Option<Masters>,
+    pulse: Arc<Pulse>,
     leases: OnceLock<CapacityService>,
 }
 
 impl Shared {
     pub(crate) fn new(capacities: LiveCapacities, election: Election) -> Self {
-        let masters = election.roles.clone().map(Masters::new);
+        let pulse = Pulse::new();
+        let masters = election.roles.clone().map(|roles| Masters::new(roles, Arc::clone(&pulse)));
         let (election, leases) = (Mutex::new(Some(election)), OnceLock::new());
-        Self(Arc::new(Inner { capacities, election, masters, leases }))
+        Self(Arc::new(Inner { capacities, election, masters, pulse, leases }))
     }
 
     /// The servers among which one is the master, unless this is the only one.
@@ -81,6 +85,11 @@ impl Shared {
         self.leases().with_time(|server, now| use_it(server.pool(), now))
     }
 
+    /// How often this process stood still for so long that what was on its way through it counts as lost.
+    pub(crate) fn pauses(&self) -> u64 {
+        self.0.pulse.pauses()
+    }
+
     /// Looks at the pool, if it has started.
     pub(crate) fn if_started<T>(&self, look: impl FnOnce(&Pool) -> T) -> Option<T> {
         self.0.leases.get().map(|leases| leases.with(|server| look(server.pool())))
@@ -96,6 +105,7 @@ impl Shared {
         let election = self.0.election.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Election { stand, roles } = election.unwrap_or_else(|| Election::alone(false));
         let leases = stand(service).start().expect("a root has no parent");
+        tokio::spawn(Pulse::beat(Arc::downgrade(&self.0.pulse)));
         if let Some(roles) = roles {
             tokio::spawn(election::log(roles));
         }

@@ -9,12 +9,12 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
-use http_body::Frame;
+use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use sluicegate_lease::Role;
 use tokio::sync::watch;
@@ -25,6 +25,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
 
 use super::lines::Lines;
+use super::pulse::Pulse;
 use crate::run::Tls;
 
 /// The address of the client of a call that another server has passed on.
@@ -37,13 +38,14 @@ pub(crate) struct Masters(Arc<Inner>);
 struct Inner {
     roles: watch::Receiver<Role>,
     lines: Lines,
+    pulse: Arc<Pulse>,
     is_stopping: watch::Sender<bool>,
 }
 
 impl Masters {
-    pub(super) fn new(roles: watch::Receiver<Role>) -> Self {
+    pub(super) fn new(roles: watch::Receiver<Role>, pulse: Arc<Pulse>) -> Self {
         let (lines, is_stopping) = (Lines::default(), watch::Sender::new(false));
-        Self(Arc::new(Inner { roles, lines, is_stopping }))
+        Self(Arc::new(Inner { roles, lines, pulse, is_stopping }))
     }
 
     /// The address of the master, if another server is known to be it.
@@ -87,14 +89,16 @@ impl Masters {
         master: Box<str>,
         call: Request<Body>,
     ) -> Result<Response<Body>, Status> {
+        let life = Life { pulse: Arc::clone(&self.0.pulse), pauses: self.0.pulse.pauses() };
         let mut until_another = Box::pin(self.clone().until_another(master.clone()));
-        let answer = tokio::select! {
+        let call = call.map(|body| Body::new(PassedCall { body, life: life.clone() }));
+        let (answer, place) = tokio::select! {
             answer = self.send(&master, call) => answer?,
             () = &mut until_another => return Err(Status::unavailable(ENDED)),
         };
-        let (answer, place) = answer;
+        let is_over = false;
         Ok(answer.map(|body| {
-            Body::new(PassedBody { body, until_another, is_over: false, _place: place })
+            Body::new(PassedAnswer { body, life, until_another, is_over, _place: place })
         }))
     }
 
@@ -112,6 +116,7 @@ impl Masters {
 }
 
 const ENDED: &str = "the server that divided the capacity does not do so any more";
+const PAUSED: &str = "the server that passes the call on stood still";
 const LOST: &str = "the connection to the server that divides the capacity was lost";
 
 /// The same call, to the master.
@@ -185,16 +190,68 @@ where
     }
 }
 
-/// The body of an answer of the master. It ends when that is not the master any more.
-struct PassedBody {
+/// Whether this process has been running since a call came.
+#[derive(Clone)]
+struct Life {
+    pulse: Arc<Pulse>,
+    pauses: u64,
+}
+
+impl Life {
+    fn check(&self) -> Result<(), Status> {
+        if self.pulse.pauses() == self.pauses { Ok(()) } else { Err(Status::unavailable(PAUSED)) }
+    }
+}
+
+/// The body of a call. What has waited in a process that stood still does not reach the master.
+struct PassedCall {
+    body: Body,
+    life: Life,
+}
+
+impl http_body::Body for PassedCall {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(match self.life.check() {
+            Ok(()) => frame,
+            Err(paused) => Some(Err(paused)),
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+/// The body of an answer. It ends when the server that writes it is not the master any more.
+struct PassedAnswer {
     body: Incoming,
+    life: Life,
     until_another: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_over: bool,
     /// On its connection.
     _place: Arc<()>,
 }
 
-impl http_body::Body for PassedBody {
+impl PassedAnswer {
+    /// The next frame, or why there is none.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Status>> {
+        let Poll::Ready(next) = Pin::new(&mut self.body).poll_frame(cx) else {
+            let another = self.until_another.as_mut().poll(cx);
+            return another.map(|()| Err(Status::unavailable(ENDED)));
+        };
+        let lost = |error: hyper::Error| Status::unavailable(format!("{LOST}: {error}"));
+        Poll::Ready(self.life.check().and_then(|()| next.transpose().map_err(lost)))
+    }
+}
+
+impl http_body::Body for PassedAnswer {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -205,14 +262,9 @@ impl http_body::Body for PassedBody {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let status = match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => return Poll::Ready(Some(Ok(frame))),
-            Poll::Ready(None) => return Poll::Ready(None),
-            Poll::Ready(Some(Err(error))) => Status::unavailable(format!("{LOST}: {error}")),
-            Poll::Pending => match self.until_another.as_mut().poll(cx) {
-                Poll::Ready(()) => Status::unavailable(ENDED),
-                Poll::Pending => return Poll::Pending,
-            },
+        let status = match ready!(self.poll_next(cx)) {
+            Ok(next) => return Poll::Ready(next.map(Ok)),
+            Err(status) => status,
         };
         self.is_over = true;
         let mut trailers = HeaderMap::new();
@@ -223,5 +275,27 @@ impl http_body::Body for PassedBody {
 
     fn is_end_stream(&self) -> bool {
         self.is_over || self.body.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http_body_util::{BodyExt as _, Full};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waited_in_a_process_that_stood_still_is_not_passed_on() {
+        for (pause, is_passed) in [(999, true), (1_000, false)] {
+            let pulse = Pulse::new();
+            let life = Life { pulse: Arc::clone(&pulse), pauses: pulse.pauses() };
+            let body = Body::new(Full::new(Bytes::from_static(b"a report")));
+            let mut passed = PassedCall { body, life };
+            tokio::time::advance(Duration::from_millis(pause)).await;
+            let frame = passed.frame().await.expect("a frame");
+            assert_eq!(frame.is_ok(), is_passed, "{pause} ms");
+        }
     }
 }

@@ -16,7 +16,8 @@
 //!   nothing meanwhile.
 //! - Where one of several servers is the master, an assignment leaves only after the store has the bucket in its list of
 //!   who may hold a part, and while the server is still the master. Streams end with the mastership.
-//! - An assignment lasts from its arrival on, so one that has not left half a second after its decision never does.
+//! - An assignment lasts from its arrival on, so one that has not left half a second after its decision never does. All
+//!   streams end if the process stood still for a second.
 //!
 //! Two things are assumed: an assignment is on its way for less than a second, and Envoys are configured to deny what has no
 //! assignment.

@@ -32,6 +32,8 @@ struct State {
     streams: BTreeMap<StreamId, mpsc::Sender<Message>>,
     /// When the first of the orders was decided that are not sent yet.
     decided: Option<Instant>,
+    /// The pauses of this process so far.
+    pauses: u64,
 }
 
 /// A message to an Envoy.
@@ -70,7 +72,7 @@ impl QuotaStreams {
         let capacities = shared.capacities();
         let quotas = Quotas::new(Arc::clone(&capacities));
         let streams = BTreeMap::new();
-        let state = Mutex::new(State { quotas, capacities, streams, decided: None });
+        let state = Mutex::new(State { quotas, capacities, streams, decided: None, pauses: 0 });
         let (service, shared) = (service.clone(), shared.clone());
         let streams =
             Arc::new(Self { service, shared, state, turn: tokio::sync::Mutex::default() });
@@ -124,6 +126,10 @@ impl QuotaStreams {
         usages: Vec<(BucketId, BucketUsage)>,
     ) -> Result<(), ReportError> {
         let mut state = self.state();
+        // Where an assignment was not sent, a report does not prove that it has arrived.
+        if state.streams.get(&id).is_none_or(mpsc::Sender::is_closed) {
+            return Ok(());
+        }
         let ignored = self
             .divide(&mut state, |quotas, now, pool| quotas.report(now, id, domain, usages, pool))?;
         if ignored > 0 {
@@ -172,7 +178,12 @@ impl QuotaStreams {
         state: &mut State,
         divide: impl FnOnce(&mut Quotas, u64, &mut Pool) -> T,
     ) -> T {
-        let State { quotas, streams, decided, .. } = state;
+        let State { quotas, streams, decided, pauses, .. } = state;
+        let paused = std::mem::replace(pauses, self.shared.pauses());
+        if *pauses != paused {
+            // Nobody knows which of the last assignments have left before the pause.
+            std::mem::take(streams).into_keys().for_each(|id| quotas.close(id));
+        }
         decided.get_or_insert_with(Instant::now);
         self.shared.with(|pool, now| {
             if quotas.follow(pool.fence()) {

@@ -218,6 +218,19 @@ async fn a_stream_waits_for_the_election_and_ends_where_another_server_wins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_from_before_a_pause_proves_nothing() {
+    let server = Server::start(master(1, &[]));
+    let (stream, mut assignments) = server.open();
+    server.report(stream);
+    assert!(assignments.recv().await.is_some());
+    let held = server.outstanding();
+    tokio::time::advance(Duration::from_secs(5)).await;
+    server.report(stream);
+    assert!(assignments.recv().await.is_none());
+    assert_eq!(server.outstanding(), held);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_assignment_of_a_process_that_stood_still_is_not_sent() {
     let server = Server::start(master(1, &[]));
     for (late, is_sent) in [(500, true), (501, false)] {
