@@ -195,7 +195,7 @@ mod tests {
             let (told, mut hears) = tokio::sync::oneshot::channel();
             let driving = async move {
                 if !ends {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             };
             let driver = Driver::start(&runtime, driving, || told.send(()).expect("somebody"));
