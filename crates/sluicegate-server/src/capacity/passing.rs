@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -18,13 +19,14 @@ use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use sluicegate_lease::Role;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
 
-use super::lines::Lines;
+use super::lines::{Lines, Place};
 use super::pulse::Pulse;
 use crate::run::Tls;
 
@@ -84,16 +86,55 @@ impl Masters {
         }
     }
 
+    /// Passes a call on. While the master cannot be reached, it waits for the next one: an Envoy whose stream fails tries
+    /// again only after 5 seconds.
+    async fn answer<S>(
+        self,
+        master: Box<str>,
+        call: Request<Body>,
+        mut service: S,
+    ) -> Result<Response<Body>, Infallible>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let mut passed = (self.0.lines.to(&master).await, master);
+        if let (Err(away), master) = &passed {
+            passed = match timeout(NEXT, self.next(master)).await {
+                Ok(Some(next)) => (self.0.lines.to(&next).await, next),
+                Ok(None) => return service.call(call).await,
+                Err(_) => return Ok(away.clone().into_http()),
+            };
+        }
+        let answer = match passed {
+            (Ok(place), master) => self.pass_on(master, call, place).await,
+            (Err(away), _) => Err(away),
+        };
+        Ok(answer.unwrap_or_else(Status::into_http))
+    }
+
+    /// The next master, once it is another one. None if it is this server.
+    async fn next(&self, master: &str) -> Option<Box<str>> {
+        let is_next = |role: &Role| match role {
+            Role::Master { .. } => true,
+            Role::Other { master: next } => next.as_deref().is_some_and(|next| next != master),
+        };
+        let mut roles = self.0.roles.clone();
+        // An error: nobody tells any more.
+        let _ = roles.wait_for(is_next).await;
+        self.other()
+    }
+
     async fn pass_on(
         self,
         master: Box<str>,
         call: Request<Body>,
+        place: Place,
     ) -> Result<Response<Body>, Status> {
         let life = Life { pulse: Arc::clone(&self.0.pulse), pauses: self.0.pulse.pauses() };
         let mut until_another = Box::pin(self.clone().until_another(master.clone()));
         let call = call.map(|body| Body::new(PassedCall { body, life: life.clone() }));
         let (answer, place) = tokio::select! {
-            answer = self.send(&master, call) => answer?,
+            answer = send(&master, call, place) => answer?,
             () = &mut until_another => return Err(Status::unavailable(ENDED)),
         };
         let is_over = false;
@@ -101,19 +142,21 @@ impl Masters {
             Body::new(PassedAnswer { body, life, until_another, is_over, _place: place })
         }))
     }
-
-    async fn send(
-        &self,
-        master: &str,
-        call: Request<Body>,
-    ) -> Result<(Response<Incoming>, Arc<()>), Status> {
-        let (mut sender, place) = self.0.lines.to(master).await?;
-        let lost = |error: hyper::Error| Status::unavailable(format!("{LOST}: {error}"));
-        sender.ready().await.map_err(lost)?;
-        let answer = sender.send_request(addressed(master, call)?).await.map_err(lost)?;
-        Ok((answer, place))
-    }
 }
+
+async fn send(
+    master: &str,
+    call: Request<Body>,
+    (mut sender, place): Place,
+) -> Result<(Response<Incoming>, Arc<()>), Status> {
+    let lost = |error: hyper::Error| Status::unavailable(format!("{LOST}: {error}"));
+    sender.ready().await.map_err(lost)?;
+    let answer = sender.send_request(addressed(master, call)?).await.map_err(lost)?;
+    Ok((answer, place))
+}
+
+/// How long a call waits for the next master: longer than an election takes.
+const NEXT: Duration = Duration::from_secs(3);
 
 const ENDED: &str = "the server that divided the capacity does not do so any more";
 const PAUSED: &str = "the server that passes the call on stood still";
@@ -160,6 +203,7 @@ type Answering<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Sen
 impl<S> Service<Request<Body>> for Passing<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + 'static,
     S::Future: Send + 'static,
 {
     type Response = Response<Body>;
@@ -183,8 +227,7 @@ where
                 call.extensions_mut().insert(client);
             }
         } else if let Some(master) = masters.other() {
-            let passed = masters.clone().pass_on(master, call);
-            return Box::pin(async { Ok(passed.await.unwrap_or_else(Status::into_http)) });
+            return Box::pin(masters.clone().answer(master, call, self.service.clone()));
         }
         Box::pin(self.service.call(call))
     }
@@ -280,8 +323,6 @@ impl http_body::Body for PassedAnswer {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use http_body_util::{BodyExt as _, Full};
 
     use super::*;

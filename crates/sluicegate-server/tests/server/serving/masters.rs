@@ -153,16 +153,31 @@ async fn a_client_that_says_its_call_was_passed_on_is_refused_by_all_but_the_mas
 }
 
 #[tokio::test]
-async fn a_master_that_is_away_is_an_error_at_once() {
+async fn a_call_waits_for_the_next_master_where_the_last_one_is_away() {
+    let away = "http://127.0.0.1:1";
     let (one, _one) = start(master(1)).await;
-    let (two, _two) = start(other("http://127.0.0.1:1")).await;
-    drop(one);
-    let client = RateLimitQuotaServiceClient::connect(two.grpc.clone()).await;
-    let reports = tokio_stream::pending::<RateLimitQuotaUsageReports>();
-    let called = client.expect("a connection").stream_rate_limit_quotas(reports).await;
-    let status = called.expect_err("a refusal");
-    assert_eq!(status.code(), Code::Unavailable);
-    assert!(status.message().contains("http://127.0.0.1:1 cannot be reached"), "{status}");
+    // The next one is another server, or the one that was called, or there is none for some time.
+    for next in [Some(other(&one.grpc)), Some(master(2)), None] {
+        let (two, role) = start(other(away)).await;
+        let opened = tokio::spawn(async move {
+            let client = RateLimitQuotaServiceClient::connect(two.grpc.clone()).await;
+            let reports = tokio_stream::pending::<RateLimitQuotaUsageReports>();
+            client.expect("a connection").stream_rate_limit_quotas(reports).await.map(|_| ())
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!opened.is_finished());
+        let is_next = next.is_some();
+        if let Some(next) = next {
+            role.send_replace(next);
+        }
+        let opened = timeout(PATIENCE, opened).await.expect("an answer").expect("a task");
+        assert_eq!(opened.is_ok(), is_next);
+        if let Err(status) = opened {
+            assert_eq!(status.code(), Code::Unavailable);
+            let said = format!("{away} cannot be reached");
+            assert!(status.message().contains(&said), "{status}");
+        }
+    }
 }
 
 #[tokio::test]
