@@ -337,3 +337,46 @@ fn a_bad_time_leaves_no_longer_gap_than_the_one_that_holds_now() {
     client.now += waits;
     assert_eq!(client.ask(), Turn::Go);
 }
+
+/// What one client is served in each second by a server of 100 requests a second, which counts by windows and takes a
+/// hundredth of a second, and after 20 s so long. Somebody always waits to send.
+fn served_by_windows(latency: u64) -> Vec<u64> {
+    let mut client = Client::new();
+    let mut responses = std::collections::BTreeMap::new();
+    let mut windows = vec![0; 80];
+    for number in 0..1_000_000 {
+        while let Some(first) = responses.first_entry() {
+            let ((at, _), (turn, status)) = (*first.key(), *first.get());
+            if at > client.now {
+                break;
+            }
+            first.remove();
+            client.hear(turn, status, if status == 429 { &[("retry-after", "1")] } else { &[] });
+        }
+        match client.ask() {
+            Turn::Wait(_) => client.now += 1_000,
+            turn => {
+                let takes = if client.now < 20 * SECOND { 10_000 } else { latency };
+                let used = &mut windows[(client.now / SECOND) as usize];
+                let status = if *used < 100 { 200 } else { 429 };
+                *used += u64::from(status == 200);
+                responses.insert((client.now + takes, number), (turn, status));
+                client.now += 125;
+            }
+        }
+        if client.now >= 80 * SECOND {
+            break;
+        }
+    }
+    windows
+}
+
+#[test]
+fn a_server_that_has_become_slow_is_asked_for_no_less() {
+    for (latency, least) in [(10_000, 85), (300_000, 50), (1_000_000, 45), (3_000_000, 25)] {
+        let served = served_by_windows(latency);
+        let mean = |seconds: &[u64]| seconds.iter().sum::<u64>() / seconds.len() as u64;
+        assert!(mean(&served[5..20]) >= 85, "{served:?}");
+        assert!(mean(&served[40..]) >= least, "{latency}: {served:?}");
+    }
+}

@@ -30,6 +30,12 @@ pub(super) struct Window {
     first: u64,
     /// When the last request of the share was sent.
     last: u64,
+    /// Requests that were sent in this window.
+    sent: u64,
+    /// Its own requests under way keep it from sending more of its share in this window.
+    is_held: bool,
+    /// How many windows in a row have ended like that.
+    held: u32,
     /// A request beyond the share is under way.
     is_asking: bool,
     /// Others have used up a window before this client came: it waits for the beginning of the next one, and asks there
@@ -54,6 +60,12 @@ const UNIT: u64 = 16;
 
 /// Requests that are served for each one that is refused, where clients ask by turns: at most a twelfth is refused.
 const PER_REFUSAL: u64 = 12;
+
+/// Requests of the share that are left for each one under way.
+const TAPER: u64 = 4;
+
+/// Held windows in a row after which as many requests may be under way as the share has.
+const SLOW: u32 = TAPER.ilog2() + 1;
 
 /// Windows from one in which a client asks beyond its share to the next, at most.
 const RAREST: u64 = 16;
@@ -85,11 +97,20 @@ impl Window {
             return end;
         }
         self.is_late = false;
+        // Where responses take that long, what was sent in earlier windows is counted there.
+        let in_flight = if self.held > 0 { in_flight.min(self.sent) } else { in_flight };
         if self.left > 0 {
-            // All that are under way when the window is used up are refused, so there are fewer towards its end.
-            return if in_flight > 0 && 4 * in_flight > self.left { end } else { now };
+            // All that are under way when the window is used up are refused, so there are fewer towards its end. Where
+            // responses take so long that the share is not used up, there have to be more.
+            self.is_held = in_flight > 0 && (TAPER >> self.held) * in_flight > self.left;
+            return if self.is_held { end } else { now };
         }
-        if self.is_asking || in_flight * PER_REFUSAL * UNIT > self.share {
+        let is_slow = TAPER >> self.held == 0 && !self.pauses();
+        let asks_too_much = match is_slow {
+            true => self.sent * PER_REFUSAL * UNIT > self.share * (PER_REFUSAL + 1),
+            false => self.is_asking || in_flight * PER_REFUSAL * UNIT > self.share,
+        };
+        if asks_too_much {
             return end;
         }
         match () {
@@ -101,6 +122,7 @@ impl Window {
 
     /// Notes a request that is sent.
     pub(super) fn sent(&mut self, now: u64) {
+        self.sent += 1;
         match self.left.checked_sub(1) {
             Some(left) => (self.left, self.last) = (left, now),
             None => self.is_asking = true,
@@ -157,6 +179,7 @@ impl Window {
     /// What a refusal says about the window and the share.
     fn learn(&mut self, reset: u64, wait: u64) {
         let (end, got) = (self.begin.saturating_add(self.length), self.served * UNIT);
+        (self.is_held, self.held) = (false, 0);
         if self.is_asking {
             self.counting = Counting::ByWindows;
         }
@@ -186,10 +209,19 @@ impl Window {
             return;
         }
         self.begin += passed * self.length;
+        let is_wasted = self.is_held && 2 * self.left * UNIT > self.share;
+        self.is_held = false;
         self.share = self.share.max(self.served * UNIT);
         self.carry += self.share;
         (self.left, self.carry) = (self.carry / UNIT, self.carry % UNIT);
-        (self.served, self.is_asking) = (0, false);
+        (self.served, self.sent, self.is_asking) = (0, 0, false);
+        if is_wasted {
+            self.held = (self.held + 1).min(SLOW);
+            // Requests take too long to find out.
+            if self.held == SLOW && self.counting == Counting::MaybeByWindows {
+                self.counting = Counting::Continuously;
+            }
+        }
     }
 
     /// The number of the window, which is the same for all clients.
@@ -199,7 +231,10 @@ impl Window {
 
     /// Whether it asks beyond its share in this window.
     fn asks(&self) -> bool {
-        let every = (PER_REFUSAL * UNIT).div_ceil(self.share).next_power_of_two().min(RAREST);
+        let every = match TAPER >> self.held {
+            0 => RAREST,
+            _ => (PER_REFUSAL * UNIT).div_ceil(self.share).next_power_of_two().min(RAREST),
+        };
         self.number() % every == 0
     }
 
