@@ -49,6 +49,8 @@ pub(super) struct Unit {
     wants: Amount,
     /// What it certainly had, by its own account.
     had: Amount,
+    /// When that may have ended, and be another's.
+    had_until: u64,
     outstanding: OutstandingParts,
     /// What was sent last: as it follows from its part, and as it was told.
     assigned: Option<(Assignment, Assignment)>,
@@ -109,15 +111,15 @@ impl Unit {
             // Its count spans a stream that this server has not seen, so it says both what it wants and, from below,
             // what it has: Envoy cuts the time to whole seconds, and may have spent its burst.
             let burst = terms.burst as f64 / terms.capacity.as_f64();
-            // What it had may have ended meanwhile, and be another's.
-            let has_ended = used.elapsed.as_secs() >= terms.time_to_live();
-            let had =
-                if has_ended { Amount::ZERO } else { rate(used.allowed, seconds + 1.0 + burst) };
+            let had = rate(used.allowed, seconds + 1.0 + burst);
             (rate(count, seconds), had)
         } else {
             // Half of an equal part, until it has told what it needs.
             (terms.capacity.share(1, 2 * (others as u64 + 1)), Amount::ZERO)
         };
+        // It was assigned no later than with the report before this one.
+        let elapsed = u64::try_from(used.elapsed.as_millis()).unwrap_or(u64::MAX);
+        let had_until = now.saturating_add((terms.time_to_live() * 1_000).saturating_sub(elapsed));
         Self {
             stream: Some(stream),
             number: (stream, number),
@@ -127,6 +129,7 @@ impl Unit {
             sequence: 0,
             wants,
             had,
+            had_until,
             outstanding: OutstandingParts::default(),
             assigned: None,
             assigned_at: now,
@@ -234,7 +237,8 @@ impl Unit {
         if pool.is_learning(&self.terms.resource) && self.assigned.is_none() {
             // It keeps what it has shown to have, as far as others have not shown more.
             let free = self.terms.capacity.saturating_sub(pool.outstanding(&self.terms.resource));
-            part = self.ask(now, self.had.min(free), pool)?;
+            let had = if now < self.had_until { self.had } else { Amount::ZERO };
+            part = self.ask(now, had.min(free), pool)?;
             if part.is_zero() {
                 return None;
             }
