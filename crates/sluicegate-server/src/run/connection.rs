@@ -103,7 +103,9 @@ impl Age {
     fn of_one(self) -> Duration {
         // Every `RandomState` differs from all others; the upper 32 bits of its hash are a fraction.
         let random = RandomState::new().hash_one(self.most) >> 32;
-        self.most.mul_f64(0.9 + 0.2 * random as f64 / (1_u64 << 32) as f64)
+        // In this order, the longest duration does not overflow.
+        let more = (self.most / 5).mul_f64(random as f64 / (1_u64 << 32) as f64);
+        (self.most - self.most / 10).saturating_add(more)
     }
 }
 

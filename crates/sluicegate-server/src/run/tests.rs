@@ -227,3 +227,17 @@ async fn connections_that_were_made_together_do_not_end_together() {
     }
     assert!(ages.len() > 10, "{ages:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_age_without_end_never_ends_a_connection() {
+    let age = Age { most: Duration::MAX, grace: Duration::MAX };
+    // Each becomes another part older or younger.
+    for _ in 0..20 {
+        let mut client = Client::connect_for(Some(age));
+        client.send(GET).await;
+        client.answer("ok").await;
+        sleep(seconds(1)).await;
+        client.send(GET).await;
+        client.answer("ok").await;
+    }
+}
