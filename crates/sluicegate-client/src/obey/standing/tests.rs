@@ -380,3 +380,24 @@ fn a_server_that_has_become_slow_is_asked_for_no_less() {
         assert!(mean(&served[40..]) >= least, "{latency}: {served:?}");
     }
 }
+
+#[test]
+fn a_refusal_that_comes_after_minutes_does_not_make_windows_of_minutes() {
+    let mut window = super::window::Window::default();
+    [0, 10].into_iter().for_each(|now| window.served(now));
+    window.refused(SECOND / 10, SECOND, true);
+    let sent = window.next(2 * SECOND, 0);
+    window.sent(sent);
+    window.served(sent);
+    let refused = sent + 300 * SECOND;
+    window.refused(refused, SECOND, false);
+    let mut sent = 0;
+    for now in (10..110).map(|tenths| refused + tenths * SECOND / 10) {
+        if window.next(now, 0) <= now {
+            window.sent(now);
+            window.served(now);
+            sent += 1;
+        }
+    }
+    assert!(sent >= 10, "{sent} in ten windows");
+}

@@ -196,7 +196,11 @@ impl Window {
         // A wait in whole seconds says of a reset only within which second it is.
         let precision = if wait % SECOND == 0 { SECOND } else { SECOND / 1_000 };
         if end > reset || end.saturating_add(precision) <= reset {
-            self.length = reset.saturating_sub(self.begin).max(SHORTEST);
+            match reset.saturating_sub(self.begin) {
+                // Its request has taken longer than a window lasts, so it does not tell how long that is.
+                length if length > 2 * LONGEST => self.begin = reset.saturating_sub(self.length),
+                length => self.length = length.max(SHORTEST),
+            }
         }
         // One bad window does not take more than a quarter away.
         self.share = got.max(self.share - self.share / 4);
