@@ -15,6 +15,7 @@ const CAPACITY: &str = "[[capacity]]\nname = \"db\"\nlimit = \"1000/second burst
 
 #[tokio::test]
 async fn a_stream_of_envoy_is_shown_with_what_it_wants_and_has() {
+    let _alone = super::DECIDES.lock().await;
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("capacity.toml");
     std::fs::write(&file, CAPACITY).expect("a file");
