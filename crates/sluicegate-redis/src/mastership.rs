@@ -171,6 +171,9 @@ fn change(change: &Change) -> (bool, Vec<u8>) {
 /// Calls in the time of a lease. Two of four may be lost.
 const CALLS: u32 = 4;
 
+/// The pause before a page of the list of clients is asked for again.
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// Changes of the list of clients in one call, which take the server about a millisecond.
 const CHANGES: usize = 500;
 
@@ -255,8 +258,11 @@ impl CurrentTerm {
         while held.strong_count() > 0 && Instant::now() < self.until {
             let sent = Instant::now();
             let answer = ask(shared, candidate, self.heard, &ElectionRequest::List(&cursor)).await;
-            // Without an answer, the same page is asked for again.
-            let Some(page) = answer.and_then(|answer| Page::parse(&answer).ok()) else { continue };
+            let Some(page) = answer.and_then(|answer| Page::parse(&answer).ok()) else {
+                // Without an answer, the same page is asked for again. A call may fail at once.
+                shared.runtime.timer(AGAIN).await;
+                continue;
+            };
             let Page { ends, left, cursor: next, clients } = page?;
             // The next call says that this end was heard. Redis prolongs no mastership whose last end was not: its master may be cut
             // off from the answers.

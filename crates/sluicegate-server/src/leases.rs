@@ -23,5 +23,5 @@ pub const NAME: &str = <CapacityService as NamedService>::NAME;
 ///
 /// If it is called outside of a Tokio runtime.
 pub fn add(shared: &Shared, routes: &mut RoutesBuilder) {
-    routes.add_service(shared.passing(shared.leases().clone()));
+    routes.add_service(shared.passing(shared.leases().clone(), false));
 }

@@ -43,7 +43,9 @@ struct Line {
 pub(super) type Place = (http2::SendRequest<Body>, Arc<()>);
 
 /// The most calls on a connection. Streams of Envoys last, and a server takes no more than 1,024 at a time.
-const MOST_CALLS: usize = 500;
+const CALLS: u32 = 500;
+/// How many bytes of an answer the master may send before its client has read them.
+const UNREAD: u32 = 64 * 1024;
 /// How long connecting may take. Servers that share a file are near each other.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Finds connections that have died silently.
@@ -52,19 +54,23 @@ const PING: Duration = Duration::from_secs(5);
 impl Lines {
     /// A place on a connection to this server.
     pub(super) async fn to(&self, server: &str) -> Result<Place, Status> {
+        // Calls that wait while another one connects fail together with it, and do not connect one after the other.
+        let place = timeout(CONNECT, self.place_on(server)).await;
+        place.unwrap_or_else(|_| Err(unreachable(server, "it does not answer")))
+    }
+
+    async fn place_on(&self, server: &str) -> Result<Place, Status> {
         let mut open = self.open.lock().await;
         if *open.server != *server {
             // Calls to the last master end by themselves.
             *open = OpenLines { server: server.into(), lines: Vec::new() };
         }
         open.lines.retain(|line| !line.sender.is_closed());
-        let free = open.lines.iter().find(|line| Arc::strong_count(&line.calls) <= MOST_CALLS);
+        let free = open.lines.iter().find(|line| Arc::strong_count(&line.calls) <= CALLS as usize);
         if let Some(line) = free {
             return Ok((line.sender.clone(), line.calls.clone()));
         }
-        let connected = timeout(CONNECT, self.connect(server)).await;
-        let sender =
-            connected.unwrap_or_else(|_| Err(unreachable(server, "it does not answer")))?;
+        let sender = self.connect(server).await?;
         let line = Line { sender, calls: Arc::default() };
         let place = (line.sender.clone(), line.calls.clone());
         open.lines.push(line);
@@ -101,6 +107,8 @@ async fn shake_hands(
 ) -> Result<http2::SendRequest<Body>, Status> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PING);
+    // What all calls may leave unread fits, so a client that does not read stops no other one.
+    builder.initial_stream_window_size(UNREAD).initial_connection_window_size(CALLS * UNREAD);
     let shaken = builder.handshake(stream).await;
     let (sender, connection) = shaken.map_err(|error| unreachable(server, error))?;
     tokio::spawn(async move {

@@ -57,9 +57,9 @@ impl Shared {
         self.0.masters.as_ref()
     }
 
-    /// Passes calls of the service on, while another server is the master.
-    pub(crate) fn passing<S>(&self, service: S) -> Passing<S> {
-        Passing::new(service, self.0.masters.clone())
+    /// Passes calls of the service on, while another server is the master. Streams end when this server stops.
+    pub(crate) fn passing<S>(&self, service: S, is_stream: bool) -> Passing<S> {
+        Passing::new(service, self.0.masters.clone(), is_stream)
     }
 
     /// The capacities in force. Another value after each reload.

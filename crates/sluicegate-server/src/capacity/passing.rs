@@ -74,15 +74,15 @@ impl Masters {
         matches!(&*self.0.roles.borrow(), Role::Master { .. })
     }
 
-    /// Ready when `master` is not the master any more, or this server stops.
-    async fn until_another(self, master: Box<str>) {
+    /// Ready when `master` is not the master any more; for a stream, also when this server stops.
+    async fn until_another(self, master: Box<str>, is_stream: bool) {
         let (mut roles, mut stopping) = (self.0.roles.clone(), self.0.is_stopping.subscribe());
         let is_another =
             |role: &Role| !matches!(role, Role::Other { master: Some(now) } if *now == master);
         // An error: nobody tells any more.
         tokio::select! {
             _ = roles.wait_for(is_another) => {}
-            _ = stopping.wait_for(|stopping| *stopping) => {}
+            _ = stopping.wait_for(|stopping| *stopping), if is_stream => {}
         }
     }
 
@@ -91,7 +91,7 @@ impl Masters {
     async fn answer<S>(
         self,
         master: Box<str>,
-        call: Request<Body>,
+        (call, is_stream): (Request<Body>, bool),
         mut service: S,
     ) -> Result<Response<Body>, Infallible>
     where
@@ -106,7 +106,7 @@ impl Masters {
             };
         }
         let answer = match passed {
-            (Ok(place), master) => self.pass_on(master, call, place).await,
+            (Ok(place), master) => self.pass_on(master, (call, is_stream), place).await,
             (Err(away), _) => Err(away),
         };
         Ok(answer.unwrap_or_else(Status::into_http))
@@ -127,11 +127,11 @@ impl Masters {
     async fn pass_on(
         self,
         master: Box<str>,
-        call: Request<Body>,
+        (call, is_stream): (Request<Body>, bool),
         place: Place,
     ) -> Result<Response<Body>, Status> {
         let life = Life { pulse: Arc::clone(&self.0.pulse), pauses: self.0.pulse.pauses() };
-        let mut until_another = Box::pin(self.clone().until_another(master.clone()));
+        let mut until_another = Box::pin(self.clone().until_another(master.clone(), is_stream));
         let call = call.map(|body| Body::new(PassedCall { body, life: life.clone() }));
         let (answer, place) = tokio::select! {
             answer = send(&master, call, place) => answer?,
@@ -186,11 +186,13 @@ pub(crate) struct Passing<S> {
     service: S,
     /// None for a server that is the only one.
     masters: Option<Masters>,
+    /// Whether its calls are streams that last.
+    is_stream: bool,
 }
 
 impl<S> Passing<S> {
-    pub(super) fn new(service: S, masters: Option<Masters>) -> Self {
-        Self { service, masters }
+    pub(super) fn new(service: S, masters: Option<Masters>, is_stream: bool) -> Self {
+        Self { service, masters, is_stream }
     }
 }
 
@@ -227,7 +229,11 @@ where
                 call.extensions_mut().insert(client);
             }
         } else if let Some(master) = masters.other() {
-            return Box::pin(masters.clone().answer(master, call, self.service.clone()));
+            return Box::pin(masters.clone().answer(
+                master,
+                (call, self.is_stream),
+                self.service.clone(),
+            ));
         }
         Box::pin(self.service.call(call))
     }
@@ -285,10 +291,11 @@ struct PassedAnswer {
 impl PassedAnswer {
     /// The next frame, or why there is none.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Status>> {
-        let Poll::Ready(next) = Pin::new(&mut self.body).poll_frame(cx) else {
-            let another = self.until_another.as_mut().poll(cx);
-            return another.map(|()| Err(Status::unavailable(ENDED)));
-        };
+        // First, so that nothing of a master that is none any more leaves.
+        if self.until_another.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(Status::unavailable(ENDED)));
+        }
+        let next = ready!(Pin::new(&mut self.body).poll_frame(cx));
         let lost = |error: hyper::Error| Status::unavailable(format!("{LOST}: {error}"));
         Poll::Ready(self.life.check().and_then(|()| next.transpose().map_err(lost)))
     }

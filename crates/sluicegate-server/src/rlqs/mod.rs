@@ -56,7 +56,7 @@ pub const NAME: &str = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService"
 ///
 /// If it is called outside of a Tokio runtime.
 pub fn add(service: &Service, shared: &Shared, routes: &mut RoutesBuilder) {
-    routes.add_service(shared.passing(grpc::server(service, shared)));
+    routes.add_service(shared.passing(grpc::server(service, shared), true));
 }
 
 #[cfg(test)]

@@ -238,13 +238,16 @@ impl State {
             return;
         }
         self.fence = fence;
-        // What the last reign did not write down is of no use any more.
-        records.clear();
         match (&self.role, fence) {
             (Role::Master { known, .. }, Some(fence)) => {
                 // A list is as old as its reign: who has come since that began is not on it.
                 // The same fence again is the same reign, after a pause in which this server was not sure of it.
                 let is_new = self.last.replace(fence) != Some(fence);
+                if is_new {
+                    // What an earlier reign did not write down is of no use any more. What this one has still to write
+                    // down has to be, because requests wait for it.
+                    records.clear();
+                }
                 let known = known.as_ref().filter(|_| is_new).map(|known| known.to_vec());
                 self.seed = self.seed.wrapping_add(1);
                 self.server.lead(millis, fence.into(), known, self.seed);

@@ -293,3 +293,39 @@ async fn a_grant_of_a_reign_that_ended_before_it_was_written_down_is_not_sent() 
     let answer = asked.await.unwrap().unwrap().into_inner();
     assert!(answer.mastership.is_some(), "{answer:?}");
 }
+
+#[tokio::test]
+async fn a_grant_from_before_a_pause_of_the_mastership_is_written_down_before_it_is_sent() {
+    let (mastership, service) = decided(master(1));
+    let gate = Arc::new(Semaphore::new(0));
+    mastership.book.lock().unwrap().gate = Some(gate.clone());
+    let server = serve(&service).await;
+    let mut asked = Vec::new();
+    for client in ["one", "two"] {
+        let mut raw = server.raw().await;
+        let mut request = ask(client, 1);
+        request.resource[0].wants = 10.0;
+        let before = outstanding(&service, "db");
+        asked.push(tokio::spawn(async move { raw.get_capacity(request).await }));
+        // The first is being written down, and the second waits behind it.
+        while outstanding(&service, "db") == before {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    // The store answers late: the server is not sure for a moment, and then goes on with the same reign.
+    let (until, known) = (Some(Instant::now()), Some(Arc::new([]) as Arc<[LeaseHolder]>));
+    mastership.role.send_replace(Role::Master { fence: 1, until, known });
+    leads(&service, None).await;
+    mastership.role.send_replace(master(1));
+    leads(&service, Some(1)).await;
+    gate.add_permits(100);
+    for asked in asked {
+        let answer = asked.await.unwrap().unwrap().into_inner();
+        assert!(answer.mastership.is_none(), "{answer:?}");
+    }
+    let changes = mastership.book.lock().unwrap().changes.clone();
+    for name in ["one", "two"] {
+        let is_of = |change: &Change| matches!(change, Change::Add { client, .. } if client.starts_with(name));
+        assert!(changes.iter().any(is_of), "{name} is not in {changes:?}");
+    }
+}
