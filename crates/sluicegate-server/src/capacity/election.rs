@@ -1,7 +1,11 @@
 //! Which of several servers divides the capacity.
 
+use std::error::Error;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use sluicegate_lease::pool::Change;
 use sluicegate_lease::{AlwaysMaster, CapacityServiceBuilder, Mastership, Role};
 use tokio::sync::watch;
 
@@ -9,7 +13,15 @@ use tokio::sync::watch;
 pub(crate) struct Election {
     pub(super) stand: Box<dyn FnOnce(CapacityServiceBuilder) -> CapacityServiceBuilder + Send>,
     /// None for a server that is the only one.
-    pub(super) roles: Option<watch::Receiver<Role>>,
+    pub(super) among: Option<Among>,
+}
+
+/// What a server that is one of several hears and says.
+#[derive(Debug, Clone)]
+pub(super) struct Among {
+    pub(super) roles: watch::Receiver<Role>,
+    /// Set once the server stops: it gives up the mastership then.
+    pub(super) is_stopping: watch::Sender<bool>,
 }
 
 impl Election {
@@ -19,19 +31,76 @@ impl Election {
             let master = AlwaysMaster::new();
             service.mastership(if is_first { master.first() } else { master })
         };
-        Self { stand: Box::new(stand), roles: None }
+        Self { stand: Box::new(stand), among: None }
     }
 
     /// One of several servers.
     pub(crate) fn among(mastership: impl Mastership) -> Self {
-        let roles = Some(mastership.roles());
-        Self { stand: Box::new(|service| service.mastership(mastership)), roles }
+        let (heard, is_stopping) = (mastership.roles(), watch::Sender::new(false));
+        let (tell, roles) = watch::channel(heard.borrow().clone());
+        let among = Some(Among { roles: roles.clone(), is_stopping: is_stopping.clone() });
+        let stand = move |service: CapacityServiceBuilder| {
+            let held = Arc::new(Mutex::new(Some(Arc::new(mastership))));
+            tokio::spawn(until_stopping(heard, tell, is_stopping.subscribe(), Arc::clone(&held)));
+            service.mastership(GivenUp { held, roles })
+        };
+        Self { stand: Box::new(stand), among }
     }
+}
+
+/// A mastership until the server stops. A master that stops would otherwise stay it, while it answers less and less, and
+/// the others would pass calls on to nobody.
+struct GivenUp<M> {
+    /// None once it was given up.
+    held: Arc<Mutex<Option<Arc<M>>>>,
+    roles: watch::Receiver<Role>,
+}
+
+impl<M: Mastership> Mastership for GivenUp<M> {
+    fn roles(&self) -> watch::Receiver<Role> {
+        self.roles.clone()
+    }
+
+    async fn record(&self, changes: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match held {
+            Some(mastership) => mastership.record(changes).await,
+            None => Err("this server stops".into()),
+        }
+    }
+}
+
+/// Time to step down before the mastership is another's. It takes no more than the next turn of a task.
+const STEPPING_DOWN: Duration = Duration::from_millis(100);
+
+/// Tells what it hears until the server stops. Then nobody is the master, as far as this server knows.
+async fn until_stopping<M>(
+    mut heard: watch::Receiver<Role>,
+    tell: watch::Sender<Role>,
+    mut stopping: watch::Receiver<bool>,
+    held: Arc<Mutex<Option<Arc<M>>>>,
+) {
+    heard.mark_changed();
+    loop {
+        tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => break,
+            changed = heard.changed() => match changed {
+                Ok(()) => drop(tell.send_replace(heard.borrow_and_update().clone())),
+                // Nobody tells any more.
+                Err(_) => return,
+            },
+        }
+    }
+    tell.send_replace(Role::Other { master: None });
+    tokio::time::sleep(STEPPING_DOWN).await;
+    // Dropped, it resigns.
+    held.lock().unwrap_or_else(PoisonError::into_inner).take();
 }
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Election").field("roles", &self.roles).finish_non_exhaustive()
+        f.debug_struct("Election").field("among", &self.among).finish_non_exhaustive()
     }
 }
 

@@ -47,7 +47,7 @@ struct Inner {
 impl Shared {
     pub(crate) fn new(capacities: LiveCapacities, election: Election) -> Self {
         let pulse = Pulse::new();
-        let masters = election.roles.clone().map(|roles| Masters::new(roles, Arc::clone(&pulse)));
+        let masters = election.among.clone().map(|among| Masters::new(among, Arc::clone(&pulse)));
         let (election, leases) = (Mutex::new(Some(election)), OnceLock::new());
         Self(Arc::new(Inner { capacities, election, masters, pulse, leases }))
     }
@@ -103,11 +103,11 @@ impl Shared {
             .check(move |_, call| check(&in_force.in_force(), call))
             .max_message(LARGEST);
         let election = self.0.election.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Election { stand, roles } = election.unwrap_or_else(|| Election::alone(false));
+        let Election { stand, among } = election.unwrap_or_else(|| Election::alone(false));
         let leases = stand(service).start().expect("a root has no parent");
         tokio::spawn(Pulse::beat(Arc::downgrade(&self.0.pulse)));
-        if let Some(roles) = roles {
-            tokio::spawn(election::log(roles));
+        if let Some(among) = among {
+            tokio::spawn(election::log(among.roles));
         }
         let shared = Arc::downgrade(&self.0);
         self.0.capacities.live().on_event(move |event| {

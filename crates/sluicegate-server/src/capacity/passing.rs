@@ -26,6 +26,7 @@ use tonic::server::NamedService;
 use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
 
+use super::election::Among;
 use super::lines::{Lines, Place};
 use super::pulse::Pulse;
 use crate::run::Tls;
@@ -45,8 +46,8 @@ struct Inner {
 }
 
 impl Masters {
-    pub(super) fn new(roles: watch::Receiver<Role>, pulse: Arc<Pulse>) -> Self {
-        let (lines, is_stopping) = (Lines::default(), watch::Sender::new(false));
+    pub(super) fn new(Among { roles, is_stopping }: Among, pulse: Arc<Pulse>) -> Self {
+        let lines = Lines::default();
         Self(Arc::new(Inner { roles, lines, pulse, is_stopping }))
     }
 
@@ -64,7 +65,7 @@ impl Masters {
         let _ = self.0.lines.tls.set(tls.clone());
     }
 
-    /// Ends the streams that are passed on, because this server stops.
+    /// Ends the streams that are passed on and gives up the mastership, because this server stops.
     pub(crate) fn stop(&self) {
         self.0.is_stopping.send_replace(true);
     }

@@ -156,6 +156,7 @@ async fn nothing_is_assigned_by_a_reign_that_ended_while_the_list_was_written() 
         server.report(stream);
         settle().await;
         server.role(next);
+        settle().await;
         drop(permit);
         assert!(assignments.recv().await.is_none());
         assert_eq!(server.outstanding(), Amount::ZERO);

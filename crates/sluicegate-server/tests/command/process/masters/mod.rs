@@ -31,6 +31,22 @@ async fn servers_follow_a_killed_master_and_together_grant_no_more_than_there_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_stops_gives_the_mastership_up_at_once() {
+    let cluster = Cluster::start().await;
+    let users = Users::start(&cluster);
+    users.all_have_their_part().await;
+    let stopped = cluster.master();
+    cluster.servers[stopped].signal("TERM");
+    let since = Instant::now();
+    cluster.steps_down(stopped).await;
+    cluster.another_master(stopped).await;
+    eprintln!("a master again after {:?}", since.elapsed());
+    users.use_it_for(LEASE).await;
+    users.all_have_their_part().await;
+    users.never_had_more_than_there_is();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_stands_still_grants_nothing_when_it_goes_on() {
     let cluster = Cluster::start().await;
     let users = Users::start(&cluster);
