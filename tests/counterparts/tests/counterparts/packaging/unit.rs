@@ -69,7 +69,9 @@ fn the_server_makes_only_system_calls_that_the_unit_allows() {
 
     let trace = std::fs::read_to_string(trace).expect("a trace");
     let calls = trace.lines().filter_map(|line| line.split_whitespace().nth(1)?.split_once('('));
-    let made: BTreeSet<_> = calls.map(|(call, _)| call.to_owned()).collect();
+    // Of a thread that was killed before strace could look, it does not know the call.
+    let calls = calls.map(|(call, _)| call.to_owned()).filter(|call| call != "???");
+    let made: BTreeSet<_> = calls.collect();
     assert!(made.contains("epoll_wait") && made.contains("listen"), "{made:?}");
     let forbidden: Vec<_> = made.difference(&allowed).collect();
     assert!(forbidden.is_empty(), "{forbidden:?}");
