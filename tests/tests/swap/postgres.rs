@@ -188,7 +188,7 @@ fn processes_get_exactly_the_limit() {
     assert_eq!(left(&stores[0], limit, "alice"), 0);
 }
 
-/// How many of so many requests of each store are admitted.
+/// How many requests are admitted if each store makes this many.
 fn count(stores: &[Swap<Postgres<Pool>>], limit: Limit, requests: usize) -> u64 {
     let admitted = runtime().block_on(async {
         let tasks: Vec<_> = stores

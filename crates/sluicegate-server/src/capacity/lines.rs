@@ -83,7 +83,7 @@ impl Lines {
         let host = uri.host().ok_or_else(wrong)?;
         let port = uri.port_u16().ok_or_else(wrong)?;
         // An address in version 6 has brackets.
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = host.trim_matches(['[', ']']);
         let tcp =
             TcpStream::connect((host, port)).await.map_err(|error| unreachable(server, error))?;
         // Messages are small and complete.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::ServerError;
-use crate::run::{read_authorities, read_identity};
+use crate::run::{Identity, client_config, read_authorities, read_identity};
 use arc_swap::ArcSwap;
 use http::Uri;
 use hyper_rustls::{
@@ -18,7 +18,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use sluicegate_config::proxy::{Upstream, UpstreamTls};
 use tokio::net::TcpStream;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
@@ -184,22 +183,10 @@ fn authorities(tls: &UpstreamTls) -> Result<RootCertStore, ServerError> {
     )))
 }
 
-type Identity =
-    (Vec<rustls::pki_types::CertificateDer<'static>>, rustls::pki_types::PrivateKeyDer<'static>);
-
 fn config(
     authorities: RootCertStore,
     identity: Option<Identity>,
 ) -> Result<ClientConfig, ServerError> {
-    let unusable = |error| ServerError::new(format!("upstream.tls: TLS cannot be set up: {error}"));
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(unusable)?
-        .with_root_certificates(authorities);
-    match identity {
-        None => Ok(config.with_no_client_auth()),
-        Some((certificates, key)) => {
-            config.with_client_auth_cert(certificates, key).map_err(unusable)
-        }
-    }
+    client_config(authorities, identity)
+        .map_err(|error| ServerError::new(format!("upstream.tls: TLS cannot be set up: {error}")))
 }

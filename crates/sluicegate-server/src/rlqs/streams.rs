@@ -144,7 +144,7 @@ impl QuotaStreams {
         self.deliver().await;
     }
 
-    /// Whether no further Envoys should come, because so many wait to be written down for the next master.
+    /// Whether too many Envoys wait to be written down for the next master. No further one is taken then.
     pub(super) fn is_behind(&self) -> bool {
         self.shared.leases().is_behind()
     }

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
 use super::connection::Certificate;
 use super::error::ServerError;
@@ -86,16 +86,29 @@ impl Tls {
         };
         // Without any authority, no certificate is trusted, and the error of a call says so.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let unusable = |error| ServerError::because("TLS cannot be set up", error);
-        let (certificates, key) = read_identity(&self.certificate, &self.key)?;
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(unusable)?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(certificates, key)
-            .map_err(unusable)?;
+        let identity = read_identity(&self.certificate, &self.key)?;
+        let config = client_config(roots, Some(identity));
+        let mut config =
+            config.map_err(|error| ServerError::because("TLS cannot be set up", error))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(config)
+    }
+}
+
+/// A certificate, followed by those that vouch for it, and its private key.
+pub(crate) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// How a client connects that trusts these authorities, and shows its certificate if it has one.
+pub(crate) fn client_config(
+    authorities: RootCertStore,
+    identity: Option<Identity>,
+) -> Result<ClientConfig, rustls::Error> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(authorities);
+    match identity {
+        None => Ok(config.with_no_client_auth()),
+        Some((certificates, key)) => config.with_client_auth_cert(certificates, key),
     }
 }
 
@@ -118,10 +131,7 @@ pub(crate) fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError
 /// # Errors
 ///
 /// What is wrong with the files.
-pub(crate) fn read_identity(
-    certificate: &Path,
-    key: &Path,
-) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ServerError> {
+pub(crate) fn read_identity(certificate: &Path, key: &Path) -> Result<Identity, ServerError> {
     let certificates = certificates(certificate)?;
     let private = PrivateKeyDer::from_pem_slice(&text(key)?)
         .map_err(|error| not_pem(key, "private key", error))?;

@@ -102,10 +102,10 @@ impl Window {
         if self.left > 0 {
             // All that are under way when the window is used up are refused, so there are fewer towards its end. Where
             // responses take so long that the share is not used up, there have to be more.
-            self.is_held = in_flight > 0 && (TAPER >> self.held) * in_flight > self.left;
+            self.is_held = in_flight > 0 && self.taper() * in_flight > self.left;
             return if self.is_held { end } else { now };
         }
-        let is_slow = TAPER >> self.held == 0 && !self.pauses();
+        let is_slow = self.taper() == 0 && !self.pauses();
         let asks_too_much = match is_slow {
             true => self.sent * PER_REFUSAL * UNIT > self.share * (PER_REFUSAL + 1),
             false => self.is_asking || in_flight * PER_REFUSAL * UNIT > self.share,
@@ -233,9 +233,14 @@ impl Window {
         self.begin.saturating_add(self.length / 2) / self.length
     }
 
+    /// How many requests of the share are left for each one under way: fewer, the more windows were held.
+    const fn taper(&self) -> u64 {
+        TAPER >> self.held
+    }
+
     /// Whether it asks beyond its share in this window.
     fn asks(&self) -> bool {
-        let every = match TAPER >> self.held {
+        let every = match self.taper() {
             0 => RAREST,
             _ => (PER_REFUSAL * UNIT).div_ceil(self.share).next_power_of_two().min(RAREST),
         };

@@ -261,6 +261,8 @@ impl Inner {
 
         let taken = target.iter().zip(located).map(|(Target { limit, .. }, located)| {
             let Location { own, shared_row, seed, .. } = located;
+            let of_words =
+                |words| Checkout::of_words(seed.as_ref().map_or(words, |seed| seed.words), own);
             let found = match (own, shared_row, RowKind::of(limit)) {
                 (None, None, _) => return Checkout::of_words(Words::default(), None),
                 (None, Some(at), _) => {
@@ -273,13 +275,9 @@ impl Inner {
                     self.take_out(limit, at, seed.clone().or(row), find, now)
                 }
                 (Some(at), _, RowKind::OneWord) => {
-                    let words = OneWord::words(one_word.take(at), moment);
-                    Checkout::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
+                    of_words(OneWord::words(one_word.take(at), moment))
                 }
-                (Some(at), _, RowKind::TwoWords) => {
-                    let words = two_words.take(at);
-                    Checkout::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
-                }
+                (Some(at), _, RowKind::TwoWords) => of_words(two_words.take(at)),
             };
             found.begun_with(seed)
         });

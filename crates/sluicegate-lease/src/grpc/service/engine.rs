@@ -103,7 +103,7 @@ impl Engine {
         used
     }
 
-    /// Whether so many clients wait to be written down that no further one should come.
+    /// Whether too many clients wait to be written down. No further one is taken then.
     pub(super) fn is_behind(&self) -> bool {
         self.records.is_full()
     }

@@ -86,7 +86,7 @@ impl CapacityService {
         })
     }
 
-    /// Whether so many clients wait to be written down that it takes no further ones.
+    /// Whether too many clients wait to be written down. It takes no further ones then.
     pub fn is_behind(&self) -> bool {
         self.engine.is_behind()
     }

@@ -46,7 +46,7 @@ impl Driver {
         let (alive, end) = watch::channel(());
         let task = runtime.spawn(async move {
             driving.await;
-            // First, so that whoever does not hear of the end can see it.
+            // Before `on_end`: a node that is not told, because it does not use the connection yet, sees the end by this.
             drop(alive);
             on_end();
         });

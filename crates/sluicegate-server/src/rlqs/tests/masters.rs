@@ -88,7 +88,7 @@ impl Server {
         self.report_use(stream, 0, 5);
     }
 
-    /// Reports a bucket that so many requests have passed, too.
+    /// Reports a bucket, and how many requests have passed it.
     fn report_use(&self, stream: StreamId, allowed: u64, seconds: u64) {
         let bucket = BucketId::from([("service".into(), "db".into())]);
         let elapsed = Duration::from_secs(seconds);
