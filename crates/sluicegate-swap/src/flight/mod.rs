@@ -450,12 +450,13 @@ impl<E: Engine> Airborne<E> {
                 self.fail_one(entry, failure, false);
                 continue;
             }
+            // Before the caller knows, who may wait for the background at once.
+            if let Some(guard) = &entry.guard {
+                guard.leave();
+            }
             if let Some(caller) = entry.caller.take() {
                 self.shared.counters.failures.add(1);
                 let _ = caller.send(Err(failure.clone()));
-            }
-            if let Some(guard) = &entry.guard {
-                guard.leave();
             }
             doubtful.push(entry);
         }
