@@ -286,11 +286,13 @@ fn draw(shown: &Shown, before: usize) -> usize {
 mod tests {
     use super::*;
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn nothing_is_leased_twice_and_who_loses_its_server_gets_it_back() {
+    type Seen = Vec<Vec<(f64, Basis)>>;
+
+    /// Runs with seconds of this length, and asserts what holds on any machine.
+    async fn seen(second: Duration) -> Seen {
         let mut seen = Vec::new();
         let row = |row: &Row| (row.granted, row.basis);
-        run(Duration::from_millis(250), |shown| {
+        run(second, |shown| {
             assert!(
                 shown.leased() <= CAPACITY as f64,
                 "second {}: {}",
@@ -301,19 +303,35 @@ mod tests {
         })
         .await
         .unwrap();
+        seen
+    }
+
+    /// The first second in which something was not as it should be.
+    fn wrong(seen: &Seen) -> Option<String> {
         let at = |second: u32| &seen[second as usize - 1];
-        // Before anything happens, each client gets what is asked of it.
-        assert!(at(5).iter().all(|(granted, _)| *granted >= 50.0), "{:?}", at(5));
-        // The one that jumps gets more than before, and the others lose nothing of what they need.
-        assert!(at(11)[JUMPER].0 >= 200.0, "{:?}", at(11));
-        assert!(at(11).iter().all(|(granted, _)| *granted >= 50.0), "{:?}", at(11));
-        // Without their server, clients use the safe capacity; the others go on.
+        let enough = |rows: &[(f64, Basis)]| rows.iter().all(|(granted, _)| *granted >= 50.0);
+        let leased = |rows: &[(f64, Basis)]| rows.iter().all(|(_, basis)| *basis == Basis::Lease);
         let (with, without) = at(21).split_at(CLIENTS);
-        assert!(with.iter().all(|(_, basis)| *basis == Basis::Lease), "{with:?}");
-        assert!(without.iter().all(|lost| *lost == (20.0, Basis::Safe)), "{without:?}");
-        // It is back.
         let back = &at(END)[CLIENTS..];
-        assert!(back.iter().all(|(_, basis)| *basis == Basis::Lease), "{back:?}");
-        assert!(back.iter().all(|(granted, _)| *granted >= 50.0), "{back:?}");
+        let is_right = [
+            // Before anything happens, each client gets what is asked of it.
+            (5, enough(at(5))),
+            // The one that jumps gets more than before, and the others lose nothing of what they need.
+            (11, at(11)[JUMPER].0 >= 200.0 && enough(at(11))),
+            // Without their server, clients use the safe capacity; the others go on.
+            (21, leased(with) && without.iter().all(|lost| *lost == (20.0, Basis::Safe))),
+            // It is back.
+            (END, leased(back) && enough(back)),
+        ];
+        let (second, _) = is_right.into_iter().find(|(_, is_right)| !is_right)?;
+        Some(format!("second {second}: {:?}", at(second)))
+    }
+
+    /// The clients ask once a second. On a busy machine, an answer may take longer than a short one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nothing_is_leased_twice_and_who_loses_its_server_gets_it_back() {
+        if wrong(&seen(Duration::from_millis(250)).await).is_some() {
+            assert_eq!(wrong(&seen(Duration::from_secs(1)).await), None);
+        }
     }
 }

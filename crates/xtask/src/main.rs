@@ -22,7 +22,9 @@ mod tools;
 
 use std::env;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use crate::step::{Failure, Step, cargo};
 
@@ -76,11 +78,19 @@ fn main() -> ExitCode {
     }
 }
 
+/// What says how many tests of a program run at once.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
     // They need large programs, so they have a command of their own.
     command.args(["--exclude", "sluicegate-counterparts"]);
     command.args(arguments);
+    if env::var_os(TEST_THREADS).is_none() {
+        // Many tests wait for other processes, and leave the processor to those that simulate.
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        command.env(TEST_THREADS, (2 * processors).to_string());
+    }
     #[cfg(unix)]
     servers::provide_for(&mut command);
     Step::new("tests", command).run()
