@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use actix_web::dev::{Payload, Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::error::InternalError;
-use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue};
+use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use actix_web::{Error, HttpMessage, HttpResponse, web};
 use pin_project_lite::pin_project;
 use sluicegate_core::Cost;
@@ -31,6 +31,8 @@ impl EstimateLayer {
         let mut reader = self.estimate.reader();
         let codings = request.headers().get_all(CONTENT_ENCODING);
         codings.for_each(|coding| reader.encoding(coding.as_bytes()));
+        let types = request.headers().get_all(CONTENT_TYPE);
+        types.for_each(|line| reader.content_type(line.as_bytes()));
         reader.read(&body);
         request.extensions_mut().insert(reader.finish());
         request.set_payload(Payload::from(body));

@@ -1,26 +1,29 @@
 //! How many tokens a request may use, by its body.
 
 mod asked;
+mod charset;
 mod scan;
 mod text;
 mod unicode;
 mod unpack;
 
-use self::text::Text;
-use self::unpack::Unpack;
+use self::unpack::{Budget, Contents, Named};
 use crate::answer::is_plain;
 use crate::tokens::EstimatedTokens;
 
 /// How many tokens to reserve for a request, by its body: a JSON document in the form of OpenAI's, Anthropic's or Gemini's API.
 ///
 /// The output is what the request allows: the largest of `max_tokens`, `max_completion_tokens`, `max_output_tokens` and
-/// `generationConfig.maxOutputTokens`, times `n`, `best_of` or `candidateCount`. The input is a token for each four bytes of text, and [`media`](Self::media) for each image,
+/// `generationConfig.maxOutputTokens`, times `n`, `best_of` or `candidateCount`, times the prompts and the requests of a
+/// batch. Bounds in other places, of other APIs or that are written as text raise the output above
+/// [`output`](Self::output), and never lower it. The input is a token for each four bytes of text, and [`media`](Self::media) for each image,
 /// recording or file. Text is also what tools and their calls contain: names, numbers and all. Tokens that are given as
 /// numbers count one each.
 ///
 /// Services read more than JSON, so this does too, whatever the header fields say: UTF-16 and UTF-32, a byte order mark,
-/// `NaN`, names in any case, numbers of any length, and what is compressed by gzip or deflate. A body that packs more than
-/// 32 bytes into one, beyond 128 KiB, is read in part and counts as at least two million tokens. The rest of a body that is
+/// `NaN`, names in any case, numbers of any length, any nesting, and what is compressed by gzip, deflate, zstd or, where the
+/// header names it, brotli, up to three times. A body that packs more than 32 bytes into one, beyond 128 KiB, is read in part
+/// and counts as at least two million tokens, and so does one in zstd that cannot be read. The rest of a body that is
 /// not JSON is searched for bounds of the output. Such a body counts by its length, and at least as
 /// [`unknown`](Self::unknown).
 ///
@@ -67,12 +70,12 @@ impl Estimate {
     }
 
     /// The least input and output together of a request whose body is not such a document: it is compressed, or its
-    /// header says so, it is nested more than 128 levels deep, or it is not JSON. 4,000 by default. A body that cannot be
+    /// header says so, or it is not JSON. 4,000 by default. A body that cannot be
     /// read counts a token for each four bytes, and what its header says changes nothing about that. A request without a
     /// body asks no model, and reserves nothing.
     ///
-    /// Bodies that are compressed in another way than by gzip or deflate count by their compressed length. If your service
-    /// unpacks them, unpack them before the estimate.
+    /// Bodies that are compressed in another way than by gzip, deflate, brotli or zstd count by their compressed length. If
+    /// your service unpacks them, unpack them before the estimate.
     #[must_use]
     pub const fn unknown(self, tokens: u64) -> Self {
         Self { unknown: tokens, ..self }
@@ -90,11 +93,12 @@ impl Estimate {
     pub fn reader(&self) -> EstimateReader {
         EstimateReader {
             estimate: *self,
-            text: Text::new(),
-            unpack: Unpack::new(),
+            contents: Contents::new(),
+            budget: Budget::new(),
+            named: Named::default(),
             is_empty: true,
             is_plain: true,
-            is_deflate: false,
+            is_readable: true,
         }
     }
 
@@ -116,18 +120,18 @@ impl Default for Estimate {
     }
 }
 
-/// Reads the body of a request, in pieces of any length; see [`Estimate`]. It keeps nothing of it but some numbers.
+/// Reads the body of a request, in pieces of any length; see [`Estimate`]. It keeps nothing of it but some numbers, except
+/// that brotli and zstd are unpacked in [`finish`](Self::finish), and kept until then as they were sent.
 #[derive(Debug)]
 pub struct EstimateReader {
     estimate: Estimate,
-    /// The bytes as they are.
-    text: Text,
-    /// The same bytes, as far as they are compressed.
-    unpack: Unpack,
-    is_empty: bool,
+    contents: Contents,
+    budget: Budget,
     /// By what the header says.
+    named: Named,
+    is_empty: bool,
     is_plain: bool,
-    is_deflate: bool,
+    is_readable: bool,
 }
 
 impl EstimateReader {
@@ -135,32 +139,42 @@ impl EstimateReader {
     /// least that of [`Estimate::unknown`], whatever the bytes are.
     pub fn encoding(&mut self, content_encoding: &[u8]) {
         for coding in content_encoding.split(|byte| *byte == b',') {
-            self.is_plain &= is_plain(coding);
-            self.is_deflate |= coding.trim_ascii().eq_ignore_ascii_case(b"deflate");
+            if !is_plain(coding) {
+                self.is_plain = false;
+                self.named.add(coding);
+            }
         }
+    }
+
+    /// The request has a field `Content-Type` with this value. If that names an encoding in which this service cannot read
+    /// names and numbers, such as UTF-7, EBCDIC or Shift JIS, the body may ask for anything, and counts as at least two
+    /// million tokens. JSON is in UTF-8 (RFC 8259, 8.1).
+    pub fn content_type(&mut self, content_type: &[u8]) {
+        self.is_readable &= charset::is_read(content_type);
     }
 
     /// Reads the next bytes of the body.
     pub fn read(&mut self, bytes: &[u8]) {
         self.is_empty &= bytes.is_empty();
-        // A body that begins like a compressed one may be something else, so it is always read as it is too.
-        self.text.read(bytes);
-        self.unpack.read(bytes, self.is_deflate);
+        self.budget.allow(bytes.len());
+        self.contents.read(bytes, self.named, &mut self.budget);
     }
 
     /// The estimate, once the whole body was read.
-    pub fn finish(self) -> EstimatedTokens {
-        let Self { estimate, text, unpack, is_empty, is_plain, .. } = self;
-        if is_empty {
+    pub fn finish(mut self) -> EstimatedTokens {
+        if self.is_empty {
             return EstimatedTokens::new(0, 0);
         }
-        let mut tokens = text.finish(&estimate, 0);
-        if let Some(unpacked) = unpack.finish(&estimate) {
-            tokens = tokens.max(unpacked);
+        self.contents.end(self.named, &mut self.budget);
+        let mut tokens = self.contents.tokens(&self.estimate, 0);
+        if !self.is_readable {
+            tokens = tokens.max(EstimatedTokens::of_any());
         }
-        if is_plain { tokens } else { tokens.max(estimate.of_unknown()) }
+        if self.is_plain { tokens } else { tokens.max(self.estimate.of_unknown()) }
     }
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

@@ -9,11 +9,11 @@ fn of(estimate: Estimate, text: &str) -> EstimatedTokens {
     reader.finish()
 }
 
-fn output(text: &str) -> u64 {
+pub(super) fn output(text: &str) -> u64 {
     of(Estimate::new(), text).output
 }
 
-fn input(text: &str) -> u64 {
+pub(super) fn input(text: &str) -> u64 {
     of(Estimate::new(), text).input
 }
 
@@ -231,12 +231,12 @@ fn a_body_that_only_a_service_can_read_costs_at_least_its_length_and_what_it_ask
 }
 
 /// 300 kB of text that asks for 50,000 tokens.
-fn long() -> String {
+pub(super) fn long() -> String {
     let words = (0..75_000).map(|word| format!("{:04}", word * 7_919 % 10_000));
     format!("{{\"prompt\": \"{}\", \"max_tokens\": 50000}}", words.collect::<String>())
 }
 
-fn of_bytes(bytes: &[u8], piece: usize) -> EstimatedTokens {
+pub(super) fn of_bytes(bytes: &[u8], piece: usize) -> EstimatedTokens {
     let mut reader = Estimate::new().reader();
     bytes.chunks(piece).for_each(|piece| reader.read(piece));
     reader.finish()
@@ -331,7 +331,7 @@ fn what_the_header_says_lowers_nothing() {
     }
 }
 
-fn gzip(text: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
@@ -395,7 +395,7 @@ fn a_body_that_was_packed_to_be_work_is_unpacked_by_what_was_sent() {
     }
 }
 
-fn zlib(text: &[u8]) -> Vec<u8> {
+pub(super) fn zlib(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()

@@ -44,18 +44,14 @@ impl Text {
         unicode.finish(&mut |bytes| document.read(bytes));
         let Document { json, mut scan, mut asked, length } = document;
         scan.finish(&mut asked);
-        let answers = asked.answers.max(1);
         if unread > 0 || !json.is_complete() {
             let input = length.saturating_add(unread).div_ceil(BYTES_PER_TOKEN);
-            let output = asked.output.unwrap_or(0).saturating_mul(answers);
-            return estimate.tokens(input, output).max(estimate.of_unknown());
+            return estimate.tokens(input, asked.output(0)).max(estimate.of_unknown());
         }
         let text = asked.text().div_ceil(BYTES_PER_TOKEN);
         let media = asked.media.saturating_mul(estimate.media);
         let input = text.saturating_add(media).saturating_add(asked.tokens);
-        let default = if asked.is_unsure { estimate.output } else { 0 };
-        let output = asked.output.unwrap_or(estimate.output).max(default);
-        estimate.tokens(input, output.saturating_mul(answers))
+        estimate.tokens(input, asked.output(estimate.output))
     }
 }
 

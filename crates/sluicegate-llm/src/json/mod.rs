@@ -19,7 +19,10 @@ const WORD: u64 = 4;
 
 /// What is shown of a document.
 pub(crate) trait Visit {
-    /// A number at `path`. `None` if it is negative or malformed.
+    /// An array or an object begins, which is the last level of `path`.
+    fn open(&mut self, _path: &Path) {}
+
+    /// A number at `path`. `None` if it is negative or malformed, or `true`, `false` or `null`.
     fn number(&mut self, path: &Path, number: Option<u64>);
 
     /// A string at `path`.
@@ -71,10 +74,24 @@ enum Expect {
     Number,
     /// In `true`, `false`, `null`, or one of the words that Python writes for numbers, of which these letters are missing.
     Word(&'static [u8]),
+    /// Nested deeper than names are kept, by so many levels. Only their number is known there, and where strings are.
+    Deep {
+        levels: u64,
+        place: Place,
+    },
     /// The document is complete.
     End,
-    /// This is not JSON, or it is nested too deeply.
+    /// This is not JSON.
     Broken,
+}
+
+/// A place where only structure is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    Text,
+    /// Behind a backslash in a text.
+    Escape,
 }
 
 /// A reader of one document.
@@ -106,7 +123,7 @@ impl Json {
         self.expect == Expect::End
     }
 
-    /// Reads the next bytes. Returns those that are not read, because they are not JSON, or nested too deeply.
+    /// Reads the next bytes. Returns those that are not read, because they are not JSON.
     pub(crate) fn read<'b>(&mut self, bytes: &'b [u8], visit: &mut impl Visit) -> &'b [u8] {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
@@ -143,6 +160,7 @@ impl Json {
                 Expect::Number
             }
             (Expect::Word(left), byte) => self.word(left, byte, visit),
+            (Expect::Deep { levels, place }, byte) => self.deep(levels, place, byte, visit),
             (expect, b' ' | b'\t' | b'\n' | b'\r') => expect,
             (Expect::FirstKey, b'}') | (Expect::FirstValue, b']') => self.close(byte),
             (Expect::More, b'}' | b']') => self.close(byte),
@@ -152,15 +170,26 @@ impl Json {
             },
             (Expect::FirstKey | Expect::Key, b'"') => self.begin_text(true),
             (Expect::Colon, b':') => Expect::Value,
-            (Expect::Value | Expect::FirstValue, byte) => self.begin_value(byte),
+            (Expect::Value | Expect::FirstValue, byte) => self.begin_value(byte, visit),
             _ => Expect::Broken,
         }
     }
 
-    fn begin_value(&mut self, byte: u8) -> Expect {
+    fn begin_value(&mut self, byte: u8, visit: &mut impl Visit) -> Expect {
         match byte {
-            b'{' if self.path.open(true) => Expect::FirstKey,
-            b'[' if self.path.open(false) => Expect::FirstValue,
+            b'{' if self.path.open(true) => {
+                visit.open(&self.path);
+                Expect::FirstKey
+            }
+            b'[' if self.path.open(false) => {
+                visit.open(&self.path);
+                Expect::FirstValue
+            }
+            // Services read deeper documents than there is room for here, and what is behind them.
+            b'{' | b'[' => {
+                self.length = 1;
+                Expect::Deep { levels: 1, place: Place::Outside }
+            }
             b'"' => self.begin_text(false),
             b't' => Expect::Word(b"rue"),
             b'f' => Expect::Word(b"alse"),
@@ -174,6 +203,23 @@ impl Json {
             }
             _ => Expect::Broken,
         }
+    }
+
+    fn deep(&mut self, levels: u64, place: Place, byte: u8, visit: &mut impl Visit) -> Expect {
+        self.length += 1;
+        let (levels, place) = match (place, byte) {
+            (Place::Outside, b'{' | b'[') => (levels + 1, place),
+            (Place::Outside, b'}' | b']') => (levels - 1, place),
+            (Place::Outside, b'"') | (Place::Escape, _) => (levels, Place::Text),
+            (Place::Text, b'\\') => (levels, Place::Escape),
+            (Place::Text, b'"') => (levels, Place::Outside),
+            _ => (levels, place),
+        };
+        if levels > 0 {
+            return Expect::Deep { levels, place };
+        }
+        visit.word(&self.path, self.length);
+        self.after_value()
     }
 
     fn begin_text(&mut self, is_key: bool) -> Expect {
@@ -196,6 +242,7 @@ impl Json {
     fn word(&self, left: &'static [u8], byte: u8, visit: &mut impl Visit) -> Expect {
         match left {
             [last] if *last == byte => {
+                visit.number(&self.path, None);
                 visit.word(&self.path, WORD);
                 self.after_value()
             }
@@ -254,8 +301,10 @@ impl Json {
         }
         match u8::try_from(code) {
             Ok(ascii) if ascii.is_ascii() => self.keep(ascii),
-            // No name has one of these. Most take three bytes in UTF-8.
-            // A byte that UTF-8 never has, so that no name and no number can come of it.
+            // Two of them may be letters of a name; see `Name::of`.
+            _ if is_key && code == 0x212a => self.keep(b'k'),
+            _ if is_key && code == 0x17f => self.keep(b's'),
+            // Most take three bytes in UTF-8. A byte that UTF-8 never has, so that no name can come of it.
             _ => self.keep_all(&[0xff; 3]),
         }
         Expect::Text { is_key }

@@ -8,7 +8,8 @@ pub(super) const fn goes_on(byte: u8) -> bool {
 /// A number of any length, read as its bytes arrive.
 ///
 /// JSON has one type of numbers: `1000`, `1000.0` and `1e3` are the same, and a service may accept each of them, however
-/// many zeros it has. Services that read numbers in texts allow spaces around them and underscores in them.
+/// many zeros it has. Services that read numbers in texts allow spaces around them and underscores in them. Some read only
+/// the beginning (`parseInt`), some another base, and some the digits of any script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number {
     part: Part,
@@ -32,7 +33,9 @@ enum Part {
     ExponentStart,
     ExponentSign,
     Exponent,
-    /// White space behind the number.
+    /// In digits of this base.
+    Based(u8),
+    /// Behind the number.
     End,
     /// This is not a number.
     Broken,
@@ -69,10 +72,9 @@ impl Number {
 
     fn next(&mut self, byte: u8) -> Part {
         match (self.part, byte) {
-            (part @ (Part::Start | Part::End), b' ' | b'\t' | b'\r' | b'\n') => part,
-            (Part::Whole | Part::Fraction | Part::Exponent, b' ' | b'\t' | b'\r' | b'\n') => {
-                Part::End
-            }
+            (Part::End, _) => Part::End,
+            // What Python skips is more than what JSON does.
+            (Part::Start, b' ' | b'\t'..=b'\r' | 0x1c..=0x1f) => Part::Start,
             (Part::Start, b'+' | b'-') => {
                 self.is_negative = byte == b'-';
                 Part::Sign
@@ -81,7 +83,24 @@ impl Number {
                 self.digit(byte, 1);
                 Part::Whole
             }
-            // Only in texts: in JSON itself, `_` ends a number, and is an error there.
+            // All that follows comes in texts only, but for the signs and exponents of JSON.
+            (Part::Whole, b'x' | b'X') if self.digits == 0 => Part::Based(16),
+            (Part::Whole, b'o' | b'O') if self.digits == 0 => Part::Based(8),
+            (Part::Whole, b'b' | b'B') if self.digits == 0 => Part::Based(2),
+            (Part::Based(base), _) => match char::from(byte).to_digit(base.into()) {
+                Some(digit) => {
+                    let digits = self.digits.saturating_mul(base.into());
+                    self.digits = digits.saturating_add(digit.into());
+                    Part::Based(base)
+                }
+                None => Part::End,
+            },
+            // The first byte of a character that is not ASCII: it may be any digit, or a space.
+            (part @ (Part::Start | Part::Sign | Part::Whole), 0xc0..) => {
+                self.digit(b'9', 1);
+                if part == Part::Start { Part::Start } else { Part::Whole }
+            }
+            (part, 0x80..0xc0) => part,
             (Part::Whole, b'_') => Part::Whole,
             (Part::Start | Part::Sign | Part::Whole, b'.') => Part::Fraction,
             (Part::Fraction, b'0'..=b'9') => {
@@ -97,6 +116,8 @@ impl Number {
                 self.exponent = (10 * self.exponent + i64::from(byte - b'0')).min(EXPONENT);
                 Part::Exponent
             }
+            (Part::Whole | Part::Fraction, _) => Part::End,
+            (Part::ExponentStart | Part::ExponentSign | Part::Exponent, _) => Part::End,
             _ => Part::Broken,
         }
     }
@@ -116,9 +137,12 @@ impl Number {
     pub(crate) fn value(&self) -> Option<u64> {
         // Zero is zero with any exponent. Without this, `0e999999` would be the largest number.
         let is_zero = self.digits == 0 && !self.has_rest;
-        let is_whole =
-            matches!(self.part, Part::Whole | Part::Fraction | Part::Exponent | Part::End);
-        if !is_whole || self.is_negative && !is_zero {
+        let is_none = match self.part {
+            Part::Start => is_zero,
+            Part::Sign | Part::Broken => true,
+            _ => self.is_negative && !is_zero,
+        };
+        if is_none {
             return None;
         }
         let exponent = if self.is_exponent_negative { -self.exponent } else { self.exponent };
@@ -175,6 +199,20 @@ mod tests {
             ("+5".into(), 5),
             ("5.".into(), 5),
             (".5".into(), 1),
+            // What `parseInt` reads, and what `Number` and `int` do.
+            ("1e".into(), 1),
+            ("1e+".into(), 1),
+            ("1 2".into(), 1),
+            ("50000 tokens, or 9".into(), 50_000),
+            ("0xfFff.".into(), 65_535),
+            ("0o777".into(), 511),
+            ("0b101".into(), 5),
+            (format!("0x{}", "f".repeat(60)), u64::MAX),
+            ("\x0b\x1f 50000".into(), 50_000),
+            // Digits of other scripts, which may be any, and spaces.
+            ("５００００".into(), 99_999),
+            ("5０".into(), 59),
+            ("\u{a0}50000".into(), 950_000),
         ] {
             assert_eq!(value(&text), Some(number), "{text}");
         }
@@ -182,9 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_of_tokens_is_none() {
-        for text in
-            ["", " ", "-", "+", "-1", "1e", "1e+", "1 2", "x", "1x", "0x10", "--1", "1.2.3", "NaN"]
-        {
+        for text in ["", " ", "-", "+", "-1", "x", "--1", "NaN", "é is none", "many 5"] {
             assert_eq!(value(text), None, "{text}");
         }
     }

@@ -63,6 +63,7 @@ pub(crate) enum Name {
     /// An item of an array has no name.
     Item,
     Audio,
+    Batch,
     BestOf,
     CacheCreationInputTokens,
     CacheReadInputTokens,
@@ -70,6 +71,7 @@ pub(crate) enum Name {
     CachedTokens,
     Choices,
     CompletionTokens,
+    Contents,
     Conversation,
     Data,
     Delta,
@@ -81,15 +83,21 @@ pub(crate) enum Name {
     Input,
     InputTokens,
     InputTokensDetails,
-    /// A bound of the output.
+    /// Bounds of the output: of Chat Completions and Messages; of Responses and Gemini; and of other APIs.
+    MaxCompletionTokens,
+    MaxOutputTokens,
     MaxTokens,
+    OtherBound,
     MediaType,
     /// An image, a recording or a video.
     MediaUrl,
     Message,
+    Messages,
     N,
     Output,
     OutputTokens,
+    /// Of a tool, or of the whole request.
+    Parameters,
     PreviousResponseId,
     Prompt,
     PromptTokens,
@@ -99,6 +107,8 @@ pub(crate) enum Name {
     Source,
     /// What a model says, under one of several names.
     Text,
+    /// Input as numbers of tokens.
+    Tokens,
     /// What a model may call or has called, or the form of its answer.
     Tool,
     TotalTokens,
@@ -110,12 +120,13 @@ pub(crate) enum Name {
 impl Name {
     /// The name of a key, in whatever case: some services do not mind it.
     pub(crate) fn of(key: &[u8]) -> Self {
+        if key.len() > KEPT {
+            return Self::Other;
+        }
         let mut lower = [0; KEPT];
-        let Some(lower) = lower.get_mut(..key.len()) else { return Self::Other };
-        lower.copy_from_slice(key);
-        lower.make_ascii_lowercase();
-        match &*lower {
+        match fold(key, &mut lower) {
             b"audio" => Self::Audio,
+            b"batch" | b"requests" => Self::Batch,
             b"best_of" => Self::BestOf,
             b"cache_creation_input_tokens" => Self::CacheCreationInputTokens,
             b"cache_read_input_tokens" | b"cachedcontenttokencount" => Self::CacheReadInputTokens,
@@ -123,11 +134,15 @@ impl Name {
             b"cached_tokens" => Self::CachedTokens,
             b"candidates" | b"choices" => Self::Choices,
             b"candidatestokencount" | b"completion_tokens" => Self::CompletionTokens,
+            b"contents" => Self::Contents,
             b"conversation" => Self::Conversation,
             b"data" => Self::Data,
             b"delta" => Self::Delta,
             b"file_data" | b"filedata" => Self::FileData,
-            b"file_id" | b"file_uri" | b"file_url" | b"fileuri" => Self::FileReference,
+            b"assistant_id" | b"document_url" | b"file_id" | b"file_ids" | b"file_uri"
+            | b"file_url" | b"fileuri" | b"input_file_id" | b"thread_id" | b"uri" => {
+                Self::FileReference
+            }
             b"generation_config" | b"generationconfig" => Self::GenerationConfig,
             b"id" => Self::Id,
             b"image_url" | b"audio_url" | b"video_url" => Self::MediaUrl,
@@ -135,26 +150,55 @@ impl Name {
             b"input" => Self::Input,
             b"input_tokens" => Self::InputTokens,
             b"input_tokens_details" => Self::InputTokensDetails,
-            b"max_completion_tokens"
-            | b"max_output_tokens"
-            | b"max_tokens"
+            b"max_completion_tokens" => Self::MaxCompletionTokens,
+            b"max_output_tokens" | b"maxoutputtokens" => Self::MaxOutputTokens,
+            b"max_tokens" => Self::MaxTokens,
+            b"budget_tokens"
+            | b"max_gen_len"
+            | b"max_new_tokens"
             | b"max_tokens_to_sample"
-            | b"maxoutputtokens" => Self::MaxTokens,
+            | b"maxcompletiontokens"
+            | b"maxnewtokens"
+            | b"maxtokencount"
+            | b"maxtokens"
+            | b"n_predict"
+            | b"num_predict"
+            | b"thinking_budget"
+            | b"thinkingbudget" => Self::OtherBound,
             b"media_type" | b"mime_type" | b"mimetype" => Self::MediaType,
             b"message" => Self::Message,
-            b"candidate_count" | b"candidatecount" | b"n" => Self::N,
+            b"messages" => Self::Messages,
+            b"candidate_count"
+            | b"candidatecount"
+            | b"n"
+            | b"num_return_sequences"
+            | b"numresults" => Self::N,
             b"output" => Self::Output,
             b"output_tokens" => Self::OutputTokens,
+            b"parameters" => Self::Parameters,
             b"previous_response_id" => Self::PreviousResponseId,
-            b"prompt" => Self::Prompt,
+            b"inputs" | b"prompt" | b"prompts" => Self::Prompt,
             b"prompt_tokens" | b"prompttokencount" => Self::PromptTokens,
             b"prompt_tokens_details" => Self::PromptTokensDetails,
             b"response" => Self::Response,
             b"arguments" | b"content" | b"partial_json" | b"reasoning" | b"reasoning_content"
             | b"refusal" | b"text" | b"thinking" => Self::Text,
-            b"function" | b"function_call" | b"functioncall" | b"functionresponse"
-            | b"functions" | b"input_schema" | b"parameters" | b"response_format" | b"schema"
-            | b"tool_calls" | b"tools" => Self::Tool,
+            b"function"
+            | b"function_call"
+            | b"functioncall"
+            | b"functionresponse"
+            | b"functions"
+            | b"format"
+            | b"guided_json"
+            | b"input_schema"
+            | b"json_schema"
+            | b"response_format"
+            | b"responseschema"
+            | b"schema"
+            | b"structured_outputs"
+            | b"tool_calls"
+            | b"tools" => Self::Tool,
+            b"context" | b"input_ids" | b"prompt_token_ids" => Self::Tokens,
             b"total_tokens" | b"totaltokencount" => Self::TotalTokens,
             b"type" => Self::Type,
             b"url" => Self::Url,
@@ -162,4 +206,21 @@ impl Name {
             _ => Self::Other,
         }
     }
+}
+
+/// In small letters. Two letters beyond ASCII are the same as one within it, in a comparison that ignores the case by
+/// Unicode, as Go's `encoding/json` does.
+fn fold<'l>(key: &[u8], lower: &'l mut [u8; KEPT]) -> &'l [u8] {
+    let (mut rest, mut length) = (key, 0);
+    while let [first, others @ ..] = rest {
+        (lower[length], rest) = match rest {
+            // The sign of kelvin.
+            [0xe2, 0x84, 0xaa, rest @ ..] => (b'k', rest),
+            // The long s.
+            [0xc5, 0xbf, rest @ ..] => (b's', rest),
+            _ => (first.to_ascii_lowercase(), others),
+        };
+        length += 1;
+    }
+    &lower[..length]
 }

@@ -66,6 +66,7 @@ where
 fn reader(estimate: &Estimate, head: &request::Parts) -> EstimateReader {
     let mut reader = estimate.reader();
     head.headers.get_all(CONTENT_ENCODING).iter().for_each(|line| reader.encoding(line.as_bytes()));
+    head.headers.get_all(CONTENT_TYPE).iter().for_each(|line| reader.content_type(line.as_bytes()));
     reader
 }
 

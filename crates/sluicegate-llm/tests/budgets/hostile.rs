@@ -23,9 +23,9 @@ async fn a_request_that_claims_to_need_nothing_pays_what_it_uses() {
     // 12,100 of 10,000 are used.
     assert_eq!(model.ask_and_read(r#"{"max_tokens": 0}"#).await, 429);
     model.clock.advance(MINUTE / 5);
-    assert_eq!(model.ask_and_read(r#"{"max_tokens": 0}"#).await, 429);
+    assert_eq!(model.ask_and_read(r#"{"max_tokens": 1}"#).await, 429);
     model.clock.advance(MINUTE / 50);
-    assert_eq!(model.ask_and_read(r#"{"max_tokens": 0}"#).await, 200);
+    assert_eq!(model.ask_and_read(r#"{"max_tokens": 1}"#).await, 200);
 }
 
 #[tokio::test]

@@ -1,0 +1,163 @@
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::{End, Progress, Show};
+
+/// Unpacks deflate (RFC 1951), with the header of gzip (RFC 1952) or zlib (RFC 1950) around it.
+///
+/// The headers are skipped here. Some services read bodies with a wrong check or with unknown bits in their header, which the
+/// readers of `flate2` refuse.
+pub(super) struct Inflate {
+    state: Decompress,
+    part: Part,
+    /// The bits of gzip's header that name fields which are still to come.
+    flags: u8,
+    is_gzip: bool,
+    /// The length of what follows the data.
+    trailer: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// In the first ten bytes of a gzip member, behind so many of them.
+    Header(usize),
+    ExtraLength,
+    ExtraLengthHigh(u8),
+    Skip(usize),
+    /// In a name or a comment, which a zero ends.
+    Name,
+    Data,
+    Trailer(usize),
+    /// Behind a member. Zeros may follow, and other members.
+    Ended,
+}
+
+/// How many bytes are unpacked at once.
+const PIECE: usize = 4 * 1024;
+
+impl Inflate {
+    pub(super) fn gzip() -> Self {
+        Self::new(Part::Header(0), true, 8)
+    }
+
+    pub(super) fn zlib() -> Self {
+        Self::new(Part::Skip(2), false, 4)
+    }
+
+    pub(super) fn bare() -> Self {
+        Self::new(Part::Data, false, 0)
+    }
+
+    fn new(part: Part, is_gzip: bool, trailer: usize) -> Self {
+        Self { state: Decompress::new(false), part, flags: 0, is_gzip, trailer }
+    }
+
+    pub(super) fn read(&mut self, bytes: &[u8], show: Show<'_>) -> Progress {
+        let mut read = 0;
+        while let Some(&byte) = bytes.get(read) {
+            if matches!(self.part, Part::Data) {
+                let progress = self.data(&bytes[read..], show);
+                read += progress.read;
+                if progress.end != End::Read {
+                    return Progress { read, end: progress.end };
+                }
+                continue;
+            }
+            let Some(part) = self.next(byte) else { return Progress { read, end: End::Failed } };
+            self.part = part;
+            read += 1;
+        }
+        Progress { read, end: End::Read }
+    }
+
+    /// Reads a byte of what is around the data.
+    fn next(&mut self, byte: u8) -> Option<Part> {
+        Some(match self.part {
+            Part::Header(read) => {
+                if read == 3 {
+                    self.flags = byte;
+                }
+                match read {
+                    9 => self.field(),
+                    _ => Part::Header(read + 1),
+                }
+            }
+            Part::ExtraLength => Part::ExtraLengthHigh(byte),
+            Part::ExtraLengthHigh(low) => match u16::from_le_bytes([low, byte]) {
+                0 => self.field(),
+                length => Part::Skip(length.into()),
+            },
+            Part::Skip(1) => self.field(),
+            Part::Skip(left) => Part::Skip(left - 1),
+            Part::Name if byte == 0 => self.field(),
+            part @ Part::Name => part,
+            Part::Trailer(0 | 1) => Part::Ended,
+            Part::Trailer(left) => Part::Trailer(left - 1),
+            Part::Ended if self.is_gzip && byte == 0 => Part::Ended,
+            Part::Ended if self.is_gzip && byte == 0x1f => {
+                self.state.reset(false);
+                Part::Header(1)
+            }
+            Part::Ended | Part::Data => return None,
+        })
+    }
+
+    /// The next field of the header, or the data.
+    fn field(&mut self) -> Part {
+        let fields = [
+            (4, Part::ExtraLength),
+            (8, Part::Name),
+            (16, Part::Name),
+            // A check of the header.
+            (2, Part::Skip(2)),
+        ];
+        for (flag, part) in fields {
+            if self.flags & flag != 0 {
+                self.flags &= !flag;
+                return part;
+            }
+        }
+        Part::Data
+    }
+
+    fn data(&mut self, bytes: &[u8], show: Show<'_>) -> Progress {
+        let begin = self.state.total_in();
+        let mut end = End::Read;
+        loop {
+            let (read, made) = (self.read_from(begin), self.state.total_out());
+            let mut piece = [0; PIECE];
+            let status = self.state.decompress(&bytes[read..], &mut piece, FlushDecompress::None);
+            let made = (self.state.total_out() - made) as usize;
+            if !show(&piece[..made]) {
+                end = End::Spent;
+                break;
+            }
+            match status {
+                Ok(Status::StreamEnd) => {
+                    self.part = match self.trailer {
+                        0 => Part::Ended,
+                        length => Part::Trailer(length),
+                    };
+                    break;
+                }
+                // More may be unpacked of bytes that are read already.
+                Ok(_) if made == PIECE => {}
+                Ok(_) if self.read_from(begin) < bytes.len() && self.read_from(begin) > read => {}
+                Ok(_) => break,
+                Err(_) => {
+                    end = End::Failed;
+                    break;
+                }
+            }
+        }
+        let read = self.read_from(begin);
+        // Something has to come of each call, or the caller would not end.
+        if read == 0 && matches!(self.part, Part::Data) && end == End::Read {
+            end = End::Failed;
+        }
+        Progress { read, end }
+    }
+
+    fn read_from(&self, begin: u64) -> usize {
+        (self.state.total_in() - begin) as usize
+    }
+}

@@ -1,0 +1,244 @@
+use std::io::Write;
+
+use proptest::prelude::*;
+use sluicegate_core::adapter::steps;
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
+
+use crate::estimate::tests::{gzip, long, of_bytes, zlib};
+use crate::{Estimate, EstimatedTokens};
+
+fn brotli(text: &[u8], quality: u32, window: u32) -> Vec<u8> {
+    let mut packed = brotli::CompressorWriter::new(Vec::new(), 4_096, quality, window);
+    packed.write_all(text).unwrap();
+    packed.into_inner()
+}
+
+/// Does not say how long the text is, and so needs the whole window.
+fn zstd(text: &[u8], level: i32, window: u32) -> Vec<u8> {
+    let mut encoder = CCtx::create();
+    encoder.set_parameter(CParameter::CompressionLevel(level)).unwrap();
+    encoder.set_parameter(CParameter::WindowLog(window)).unwrap();
+    let mut packed = vec![0; zstd_safe::compress_bound(text.len())];
+    let mut out = OutBuffer::around(&mut packed[..]);
+    let mut text = InBuffer::around(text);
+    while text.pos() < text.src.len() {
+        encoder.compress_stream(&mut out, &mut text).unwrap();
+    }
+    assert_eq!(encoder.end_stream(&mut out), Ok(0));
+    let length = out.pos();
+    packed.truncate(length);
+    packed
+}
+
+fn of(codings: &str, bytes: &[u8], piece: usize) -> EstimatedTokens {
+    let mut reader = Estimate::new().reader();
+    if !codings.is_empty() {
+        reader.encoding(codings.as_bytes());
+    }
+    bytes.chunks(piece).for_each(|piece| reader.read(piece));
+    reader.finish()
+}
+
+const LONG: EstimatedTokens = EstimatedTokens::new(75_000, 50_000);
+
+#[test]
+fn brotli_is_read_if_the_header_names_it() {
+    let text = long();
+    for (quality, window) in [(0, 10), (1, 22), (5, 16), (9, 24)] {
+        let packed = brotli(text.as_bytes(), quality, window);
+        assert!(packed.len() < 200_000);
+        for coding in ["br", " BR ", "identity, Br", "x-brotli", "br;q=1", "gzip, br"] {
+            assert_eq!(of(coding, &packed, 1_000), LONG, "{coding} {quality} {window}");
+        }
+    }
+    assert_eq!(of("br", &brotli(text.as_bytes(), 5, 22), 1), LONG);
+}
+
+#[test]
+fn zstd_is_read_whatever_the_header_says() {
+    let text = long();
+    let text = text.as_bytes();
+    let (first, second) = text.split_at(1_000);
+    let skipped = [&b"\x53\x2a\x4d\x18\x05\0\0\0"[..], b"12345"].concat();
+    for packed in [
+        zstd(text, 1, 10),
+        zstd(text, 3, 21),
+        zstd(text, 19, 27),
+        [zstd(first, 3, 20), zstd(second, 9, 10)].concat(),
+        [&skipped[..], &zstd(first, 3, 20), &skipped, &zstd(second, 3, 20)].concat(),
+    ] {
+        assert!(packed.len() < 200_000);
+        for coding in ["", "zstd", "x", "br"] {
+            for piece in [1, packed.len()] {
+                let estimated = of(coding, &packed, piece);
+                assert_eq!((estimated.input, estimated.output), (75_000, 50_000), "{coding}");
+            }
+        }
+    }
+}
+
+/// Codings are listed in the order in which they were applied (RFC 9110, 8.4).
+#[test]
+fn what_is_compressed_more_than_once_is_read() {
+    let text = long();
+    let text = text.as_bytes();
+    let bare = |bytes: &[u8]| {
+        let packed = zlib(bytes);
+        packed[2..packed.len() - 4].to_vec()
+    };
+    for (codings, packed) in [
+        ("gzip, br", brotli(&gzip(text), 5, 22)),
+        ("br, gzip", gzip(&brotli(text, 5, 22))),
+        ("br, zstd", zstd(&brotli(text, 5, 22), 3, 20)),
+        ("zstd, deflate", bare(&zstd(text, 3, 20))),
+        ("deflate,deflate", bare(&bare(text))),
+        ("deflate, br, gzip", gzip(&brotli(&bare(text), 5, 22))),
+        ("gzip, gzip", gzip(&gzip(text))),
+    ] {
+        for piece in [100, packed.len()] {
+            let estimated = of(codings, &packed, piece);
+            assert_eq!(estimated.input, 75_000, "{codings}");
+            // Bytes of one format that are read as text may name a bound by chance.
+            assert!((50_000..=500_000).contains(&estimated.output), "{codings}: {estimated:?}");
+        }
+    }
+}
+
+/// A client writes what its service reads by the header, so that it begins like something else.
+#[test]
+fn what_begins_like_another_format_is_read_by_the_header_too() {
+    let text = long();
+    let packed = zlib(text.as_bytes());
+    // An empty block that is stored begins like zlib: 0x78 0x9c, and three bits of it count.
+    let block = [&[0x78, 0x9c, 0x00, 0x63, 0xff][..], &[b' '; 0x9c]].concat();
+    let bare = [&block, &packed[2..packed.len() - 4]].concat();
+    assert_eq!(of("deflate", &bare, 1_000), LONG);
+    // A window of 2²⁴ bytes and a block of so many bytes, which is the last one, begin like gzip in brotli.
+    let mut text = br#"{"max_tokens": 50000, "prompt": ""#.to_vec();
+    text.extend((0..0xf000).map(|at: u64| b'a' + (at * at % 23) as u8));
+    text.truncate(0xe08c - 2);
+    text.extend_from_slice(b"\"}");
+    let packed = brotli(&text, 5, 24);
+    assert_eq!(packed[..2], [0x1f, 0x8b]);
+    assert_eq!(of("br", &packed, 1_000), EstimatedTokens::new(14_363, 50_000));
+}
+
+#[test]
+fn gzip_is_read_whatever_else_is_in_its_header() {
+    let text = long();
+    let plain = gzip(text.as_bytes());
+    let data = &plain[10..];
+    let header = |flags: u8, fields: &[u8]| {
+        [&[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 255][..], fields, data].concat()
+    };
+    let (first, second) = text.as_bytes().split_at(1_000);
+    let zeros = [gzip(first), vec![0; 5], gzip(second), vec![0; 9]].concat();
+    let mut wrong_check = plain.clone();
+    let length = wrong_check.len();
+    wrong_check[length - 8..].fill(7);
+    for packed in [
+        // A check of the header that is wrong, and bits that mean nothing.
+        header(2, b"no"),
+        header(0xe0, b""),
+        header(4, b"\0\0"),
+        header(0x1f, b"\x03\0abcname\0a comment\0no"),
+        zeros,
+        wrong_check,
+    ] {
+        for piece in [1, packed.len()] {
+            assert_eq!(of("gzip", &packed, piece), LONG);
+        }
+    }
+}
+
+#[test]
+fn a_body_that_was_packed_to_be_work_costs_what_it_could_be_in_every_format() {
+    for spaces in [300_000, 3_000_000, 9_000_000] {
+        let mut text = vec![b' '; spaces];
+        text.extend_from_slice(br#"{"prompt": "a", "max_tokens": 1500000}"#);
+        let (large, fast) = (brotli(&text, 5, 24), brotli(&text, 1, 18));
+        for (codings, packed) in [
+            ("br", large),
+            ("br", fast),
+            ("zstd", zstd(&text, 3, 21)),
+            ("zstd", zstd(&text, 3, 27)),
+            ("gzip, gzip", gzip(&gzip(&text))),
+            ("gzip, br", brotli(&gzip(&text), 5, 22)),
+        ] {
+            for piece in [1, packed.len()] {
+                let before = steps();
+                let estimated = of(codings, &packed, piece);
+                let unpacked = steps() - before;
+                assert!(unpacked <= (1 << 17) + 32 * packed.len(), "{unpacked}: {codings}");
+                assert!(estimated.output >= 1_500_000, "{estimated:?}: {codings} {spaces}");
+            }
+        }
+    }
+}
+
+/// Other services may have the dictionary, or room for the window.
+#[test]
+fn zstd_that_only_other_services_can_read_costs_the_most() {
+    let text = long();
+    let mut packed = zstd(text.as_bytes(), 3, 20);
+    // Behind the magic number: no dictionary and a window of 2²⁰ bytes.
+    assert_eq!(packed[4..6], [0, 80]);
+    packed[5] = 0xf8;
+    assert!(of_bytes(&packed, 7).all >= 2_000_000);
+    packed[5] = 80;
+    packed[4] |= 1;
+    packed.insert(6, 77);
+    assert!(of_bytes(&packed, 7).all >= 2_000_000);
+    // What is cut off is read as far as it is there.
+    let cut = &zstd(text.as_bytes(), 3, 20)[..10_000];
+    assert!((4_000..200_000).contains(&of_bytes(cut, 7).all));
+}
+
+/// The header may say what the body is not.
+#[test]
+fn a_body_that_is_no_brotli_is_read_as_it_is() {
+    let text = br#"{"prompt": "four", "max_tokens": 5000}"#;
+    assert_eq!(of("br", text, 7), EstimatedTokens { input: 4_000, output: 5_000, all: 5_001 });
+}
+
+fn texts() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::collection::vec("[a-z ]{1,12}|[0-9]{3}|\\PC", 1..200);
+    (words, 1..40_usize, 1..100_000_u64).prop_map(|(words, times, output)| {
+        let text = words.concat().repeat(times).replace(['"', '\\'], "").replace('\u{7f}', "");
+        format!("{{\"prompt\": \"{text}\", \"max_tokens\": {output}}}").into_bytes()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn what_is_compressed_costs_what_it_is(
+        text in texts(), level in 1..20_i32, quality in 0..=9_u32, window in 10..=24_u32, piece in 1..5_000_usize,
+    ) {
+        let expected = of("", &text, text.len());
+        let expected = expected.max(EstimatedTokens::new(0, 0));
+        let read = |codings: &str, packed: Vec<u8>| of(codings, &packed, piece);
+        for estimated in [
+            read("br", brotli(&text, quality, window)),
+            read("zstd", zstd(&text, level, window)),
+            read("gzip", gzip(&text)),
+        ] {
+            prop_assert_eq!(estimated.output, expected.output.max(4_000));
+            prop_assert_eq!(estimated.input, expected.input.max(4_000));
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_the_unpacking_fail(
+        begin in prop::sample::select(vec![&b"\x28\xb5\x2f\xfd"[..], b"\x1f\x8b\x08", b"\x78\x9c", b"\x1b", b""]),
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        piece in 1..100_usize,
+    ) {
+        let bytes = [begin, &bytes].concat();
+        let before = steps();
+        let estimated = of("deflate, br", &bytes, piece);
+        let unpacked = steps() - before;
+        prop_assert!(unpacked <= (1 << 17) + 32 * bytes.len());
+        prop_assert!(bytes.is_empty() || estimated.all >= 4_000);
+    }
+}
