@@ -3,13 +3,13 @@ use brotli_decompressor::{
     StandardAlloc,
 };
 
-use super::{End, Progress, Show};
+use super::{End, Progress};
 
 /// How many bytes are unpacked at once.
 const PIECE: usize = 4 * 1024;
 
-/// Unpacks brotli (RFC 7932), to at most about `allowed` bytes.
-pub(super) fn read(packed: &[u8], allowed: usize, show: Show<'_>) -> Progress {
+/// Unpacks brotli (RFC 7932), to at most about `allowed` bytes. `show` returns `false` if there are too many.
+pub(super) fn read(packed: &[u8], allowed: usize, mut show: impl FnMut(&[u8]) -> bool) -> Progress {
     let windows = Windows { largest: allowed.next_power_of_two() + SLACK };
     let mut state = BrotliState::new(windows, StandardAlloc::default(), StandardAlloc::default());
     let (mut left, mut read, mut total) = (packed.len(), 0, 0);
@@ -39,7 +39,7 @@ pub(super) fn read(packed: &[u8], allowed: usize, show: Show<'_>) -> Progress {
 
 /// Whether brotli may begin with these bytes. JSON mostly fails at its first one.
 pub(super) fn may_begin(first: &[u8]) -> bool {
-    read(first, first.len(), &mut |_| true).end != End::Failed
+    read(first, first.len(), |_| true).end != End::Failed
 }
 
 /// The decoder takes a little more than its window.

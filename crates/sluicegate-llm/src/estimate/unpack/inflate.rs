@@ -1,6 +1,6 @@
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::{End, Progress, Show};
+use super::{End, Progress, Sink};
 
 /// Unpacks deflate (RFC 1951), with the header of gzip (RFC 1952) or zlib (RFC 1950) around it.
 ///
@@ -34,6 +34,10 @@ enum Part {
 /// How many bytes are unpacked at once.
 const PIECE: usize = 4 * 1024;
 
+/// What it costs to begin another member, in unpacked bytes. It takes about 3 µs. Without a price, 2 MiB of empty members took
+/// a third of a second.
+const MEMBER: usize = 4 * 1024;
+
 impl Inflate {
     pub(super) fn gzip() -> Self {
         Self::new(Part::Header(0), true, 8)
@@ -51,11 +55,11 @@ impl Inflate {
         Self { state: Decompress::new(false), part, flags: 0, is_gzip, trailer }
     }
 
-    pub(super) fn read(&mut self, bytes: &[u8], show: Show<'_>) -> Progress {
+    pub(super) fn read(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Progress {
         let mut read = 0;
         while let Some(&byte) = bytes.get(read) {
             if matches!(self.part, Part::Data) {
-                let progress = self.data(&bytes[read..], show);
+                let progress = self.data(&bytes[read..], sink);
                 read += progress.read;
                 if progress.end != End::Read {
                     return Progress { read, end: progress.end };
@@ -63,6 +67,12 @@ impl Inflate {
                 continue;
             }
             let Some(part) = self.next(byte) else { return Progress { read, end: End::Failed } };
+            if matches!(self.part, Part::Ended) && !matches!(part, Part::Ended) {
+                if !sink.pay(MEMBER) {
+                    return Progress { read, end: End::Spent };
+                }
+                self.state.reset(false);
+            }
             self.part = part;
             read += 1;
         }
@@ -93,10 +103,7 @@ impl Inflate {
             Part::Trailer(0 | 1) => Part::Ended,
             Part::Trailer(left) => Part::Trailer(left - 1),
             Part::Ended if self.is_gzip && byte == 0 => Part::Ended,
-            Part::Ended if self.is_gzip && byte == 0x1f => {
-                self.state.reset(false);
-                Part::Header(1)
-            }
+            Part::Ended if self.is_gzip && byte == 0x1f => Part::Header(1),
             Part::Ended | Part::Data => return None,
         })
     }
@@ -119,7 +126,7 @@ impl Inflate {
         Part::Data
     }
 
-    fn data(&mut self, bytes: &[u8], show: Show<'_>) -> Progress {
+    fn data(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Progress {
         let begin = self.state.total_in();
         let mut end = End::Read;
         loop {
@@ -127,7 +134,7 @@ impl Inflate {
             let mut piece = [0; PIECE];
             let status = self.state.decompress(&bytes[read..], &mut piece, FlushDecompress::None);
             let made = (self.state.total_out() - made) as usize;
-            if !show(&piece[..made]) {
+            if !sink.read(&piece[..made]) {
                 end = End::Spent;
                 break;
             }

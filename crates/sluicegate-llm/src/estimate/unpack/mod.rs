@@ -203,9 +203,6 @@ enum End {
     Spent,
 }
 
-/// Where the unpacked bytes go. It returns `false` if there are more than may be unpacked.
-type Show<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
-
 impl fmt::Debug for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -257,8 +254,8 @@ impl Unpacker {
         }
         let progress = match &mut self.format {
             Format::Inflate(inflate) => {
-                let has_contents = &mut self.has_contents;
-                inflate.read(bytes, &mut show(&mut self.contents, has_contents, named, budget))
+                let (contents, has_contents) = (&mut self.contents, &mut self.has_contents);
+                inflate.read(bytes, &mut Sink { contents, has_contents, named, budget })
             }
             Format::Brotli(packed) | Format::Zstd(packed) => {
                 let read = bytes.len().min((FIRST + budget.sent).saturating_sub(packed.len()));
@@ -277,20 +274,17 @@ impl Unpacker {
 
     fn end(&mut self, named: Named, budget: &mut Budget) {
         let allowed = budget.allowed;
-        let has_contents = &mut self.has_contents;
+        let (contents, has_contents) = (&mut self.contents, &mut self.has_contents);
+        let sink = &mut Sink { contents, has_contents, named, budget };
         let ended = match &mut self.format {
             Format::Inflate(_) => None,
             Format::Brotli(packed) => {
-                let mut show = show(&mut self.contents, has_contents, named, budget);
-                Some((brotli::read(packed, allowed, &mut show), std::mem::take(packed)))
+                Some((brotli::read(packed, allowed, |bytes| sink.read(bytes)), packed.len()))
             }
-            Format::Zstd(packed) => {
-                let mut show = show(&mut self.contents, has_contents, named, budget);
-                Some((zstd::read(packed, &mut show), std::mem::take(packed)))
-            }
+            Format::Zstd(packed) => Some((zstd::read(packed, sink), packed.len())),
         };
-        if let Some((progress, packed)) = ended {
-            self.advance(&progress, packed.len());
+        if let Some((progress, length)) = ended {
+            self.advance(&progress, length);
         }
         self.contents.end(named, budget);
     }
@@ -313,18 +307,26 @@ impl Unpacker {
     }
 }
 
-/// Shows unpacked bytes to `contents`.
-fn show<'s>(
+/// Where the unpacked bytes go.
+struct Sink<'s> {
     contents: &'s mut Contents,
     has_contents: &'s mut bool,
     named: Named,
     budget: &'s mut Budget,
-) -> impl FnMut(&[u8]) -> bool + 's {
-    move |bytes| {
-        let taken = budget.take(bytes.len());
-        *has_contents |= taken > 0;
-        contents.read(&bytes[..taken], named, budget);
+}
+
+impl Sink<'_> {
+    /// Reads unpacked bytes. Returns `false` if there are more than may be unpacked.
+    fn read(&mut self, bytes: &[u8]) -> bool {
+        let taken = self.budget.take(bytes.len());
+        *self.has_contents |= taken > 0;
+        self.contents.read(&bytes[..taken], self.named, self.budget);
         taken == bytes.len()
+    }
+
+    /// Pays for work that is worth so many unpacked bytes. Returns `false` if it may not be done.
+    fn pay(&mut self, bytes: usize) -> bool {
+        self.budget.take(bytes) == bytes
     }
 }
 

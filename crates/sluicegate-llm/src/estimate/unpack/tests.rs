@@ -176,6 +176,17 @@ fn a_body_that_was_packed_to_be_work_costs_what_it_could_be_in_every_format() {
     }
 }
 
+/// Each takes microseconds to begin.
+#[test]
+fn a_body_of_very_many_parts_is_not_all_unpacked() {
+    let members = gzip(b"").repeat(2_000);
+    assert!(of("", &members, 1_000).all >= 2_000_000);
+    // So many are usual where a log is compressed as it is written.
+    let lines = (0..500).map(|line| format!("\"{}\", ", line * 7_919 % 1_009).repeat(9));
+    let members: Vec<u8> = lines.flat_map(|line| gzip(line.as_bytes())).collect();
+    assert!((4_000..20_000).contains(&of("", &members[..members.len() / 20], 1_000).all));
+}
+
 /// Other services may have the dictionary, or room for the window.
 #[test]
 fn zstd_that_only_other_services_can_read_costs_the_most() {

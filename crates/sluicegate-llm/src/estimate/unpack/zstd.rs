@@ -1,9 +1,9 @@
-use super::{End, Progress, Show};
+use super::{End, Progress, Sink};
 
 /// Unpacks zstd (RFC 8878). A body that begins as one and is none may be one that another service can read, with a larger
 /// window or a dictionary.
 #[cfg(any(feature = "actix", feature = "tower"))]
-pub(super) fn read(packed: &[u8], show: Show<'_>) -> Progress {
+pub(super) fn read(packed: &[u8], sink: &mut Sink<'_>) -> Progress {
     use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
     let spent = |read| Progress { read, end: End::Spent };
@@ -14,7 +14,7 @@ pub(super) fn read(packed: &[u8], show: Show<'_>) -> Progress {
         let mut out = OutBuffer::around(&mut piece[..]);
         let result = decoder.decompress_stream(&mut out, &mut packed);
         let is_full = out.pos() == PIECE;
-        if !show(out.as_slice()) || result.is_err() {
+        if !sink.read(out.as_slice()) || result.is_err() {
             return spent(packed.pos());
         }
         // What is cut off is not there to be read. Behind a frame, another one may follow.
