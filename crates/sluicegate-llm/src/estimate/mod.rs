@@ -175,6 +175,4 @@ impl EstimateReader {
 }
 
 #[cfg(test)]
-mod hostile_tests;
-#[cfg(test)]
 mod tests;

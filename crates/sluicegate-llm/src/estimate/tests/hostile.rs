@@ -1,6 +1,6 @@
 //! Requests that a service reads as large ones, and that are written so that an estimate sees a small one.
 
-use super::tests::{input, output};
+use super::{input, output};
 use crate::{Estimate, EstimatedTokens};
 
 #[test]

@@ -1,3 +1,5 @@
+mod hostile;
+
 use std::io::Write;
 
 use super::*;
@@ -9,11 +11,11 @@ fn of(estimate: Estimate, text: &str) -> EstimatedTokens {
     reader.finish()
 }
 
-pub(super) fn output(text: &str) -> u64 {
+fn output(text: &str) -> u64 {
     of(Estimate::new(), text).output
 }
 
-pub(super) fn input(text: &str) -> u64 {
+fn input(text: &str) -> u64 {
     of(Estimate::new(), text).input
 }
 
