@@ -219,11 +219,25 @@ impl LimitStatus {
     pub(crate) fn of(limit: &Limit, state: &State, now: u64, receipt: Receipt) -> Self {
         let banned = limit.ban > 0 && time_left(state.ban, now) > 0;
         let (remaining, window, soft) = Self::left(limit, state, now, banned);
-        let reset = limit.own_fresh_in(state, now);
-        Self { remaining, window, reset, soft, banned, receipt, ..Self::fresh(*limit) }
+        Self {
+            limit: *limit,
+            remaining,
+            window,
+            reset: limit.own_fresh_in(state, now),
+            charged: 0,
+            refused: false,
+            shadowed: false,
+            uncounted: false,
+            together: false,
+            retry: Some(Duration::ZERO),
+            soft,
+            banned,
+            receipt,
+        }
     }
 
     /// What remains, until when, and whether that is beyond the soft limit.
+    #[inline]
     pub(crate) fn left(
         limit: &Limit,
         state: &State,

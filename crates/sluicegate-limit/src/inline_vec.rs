@@ -25,10 +25,10 @@ impl<T> InlineVec<T> {
         Self { first: None, rest: Vec::new() }
     }
 
-    /// A list of one item.
+    /// A list of one item or none.
     #[inline]
-    pub const fn one(item: T) -> Self {
-        Self { first: Some(item), rest: Vec::new() }
+    pub const fn of(first: Option<T>) -> Self {
+        Self { first, rest: Vec::new() }
     }
 
     /// Makes the first item in its final place, in an empty list. An item is large, and the compiler moves it once

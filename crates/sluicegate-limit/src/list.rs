@@ -89,7 +89,7 @@ impl Limits {
 
 impl From<Limit> for Limits {
     fn from(limit: Limit) -> Self {
-        Self(InlineVec::one(limit))
+        Self(InlineVec::of(Some(limit)))
     }
 }
 

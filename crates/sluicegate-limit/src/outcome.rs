@@ -14,6 +14,7 @@ use core::time::Duration;
 
 use crate::algorithm::Earliest;
 use crate::decision::{Decision, LimitStatus, Verdict};
+use crate::inline_vec::InlineVec;
 use crate::limit::Limit;
 use crate::part::Part;
 use crate::state::{Receipt, State, Words};
@@ -161,7 +162,9 @@ impl Step {
     pub(crate) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
         let (portion, state) = (limit.in_part(self.part), State::of(self.words()));
         let mut status = LimitStatus::of(&portion, &state, self.now, self.receipt());
-        status.limit = *limit;
+        if self.part != 0 {
+            status.limit = *limit;
+        }
         if self.role.is_refused() {
             status.retry = portion.retry(&state, self.now, cost);
         }
@@ -382,12 +385,15 @@ impl Outcome {
 
     /// The decision, given the limits that were charged and the cost of each. A `Charge` is such a list.
     pub fn decision<'l>(&self, debits: impl IntoIterator<Item = (&'l Limit, u64)>) -> Decision {
-        let debits = debits.into_iter().enumerate();
-        let statuses = debits.filter_map(|(i, (limit, cost))| match &self.any {
-            None => (i == 0).then(|| self.one.status(limit, cost)),
-            Some(limits) => Some(limits.get(i)?.status(limit, cost)),
-        });
-        Decision::new(self.verdict(), statuses.collect())
+        let mut debits = debits.into_iter();
+        let statuses = match &self.any {
+            None => InlineVec::of(debits.next().map(|(limit, cost)| self.one.status(limit, cost))),
+            Some(limits) => debits
+                .zip(limits.iter())
+                .map(|((limit, cost), outcome)| outcome.status(limit, cost))
+                .collect(),
+        };
+        Decision::new(self.verdict(), statuses)
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.

@@ -41,13 +41,10 @@ impl<B> ResponseHead for HttpHead<'_, B> {
 }
 
 impl<B> Headers for HttpHead<'_, B> {
-    fn contains(&self, field: Field) -> bool {
-        self.response.headers().contains_key(name(field))
-    }
-
+    #[inline]
     fn contains_any(&self, fields: &[Field]) -> bool {
-        let headers = self.response.headers();
-        headers.keys().any(|present| fields.iter().any(|field| *present == name(*field)))
+        let mut present = self.response.headers().keys().map(HeaderName::as_str);
+        present.any(|present| fields.iter().any(|field| present == field.name()))
     }
 
     fn append(&mut self, field: Field, value: Value<'_>) {

@@ -19,8 +19,8 @@ enum Source {
 
 impl LazyDecision {
     #[inline(always)]
-    pub(crate) fn of_one(limit: Limit, cost: u64, outcome: Outcome) -> Self {
-        Self(Source::One { limit, cost, outcome })
+    pub(crate) fn of_one(limit: &Limit, cost: u64, outcome: &Outcome) -> Self {
+        Self(Source::One { limit: *limit, cost, outcome: outcome.clone() })
     }
 
     /// The verdict, and the status of each limit.

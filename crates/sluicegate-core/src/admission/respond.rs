@@ -38,9 +38,7 @@ impl<S> Enforcer<S> {
     #[inline]
     pub fn mark<E: AsEnforcer>(&self, paid: &Paid<E>, request: &mut impl Extensions) {
         if self.extensions != LeaveDecision::Nowhere {
-            if let Some(decision) = paid.lazy_decision() {
-                request.leave(decision);
-            }
+            paid.leave_decision(request);
         }
         if paid.is_degraded() {
             request.leave(Degraded);
@@ -102,8 +100,8 @@ impl<S> Enforcer<S> {
         if !is_written && paid.is_decided() {
             fields.write_served(&paid.decision(), response);
         }
-        if let Some(decision) = leaves.then(|| paid.lazy_decision()).flatten() {
-            response.leave(decision);
+        if leaves {
+            paid.leave_decision(response);
         }
     }
 }

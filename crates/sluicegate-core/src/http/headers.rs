@@ -5,12 +5,15 @@ use crate::limit::Decision;
 
 /// The header fields of a response. An adapter implements this for its framework's own type.
 pub trait Headers {
-    /// Whether a line of `field` is there.
-    fn contains(&self, field: Field) -> bool;
-
     /// Whether a line of any of the `fields` is there. Most responses have few fields: looking at each is quicker than
     /// looking up several names.
     fn contains_any(&self, fields: &[Field]) -> bool;
+
+    /// Whether a line of `field` is there.
+    #[inline]
+    fn contains(&self, field: Field) -> bool {
+        self.contains_any(&[field])
+    }
 
     /// Adds a line of `field`; those that are there stay.
     fn append(&mut self, field: Field, value: Value<'_>);
@@ -88,6 +91,7 @@ impl Caching {
 
 /// Whether nothing about this client may be written: the response says when to come back, or it is [stored for
 /// others](is_stored_for_others).
+#[inline]
 pub(crate) fn is_told_to_wait_or_stored(headers: &impl Headers) -> bool {
     headers.contains_any(&[Field::RetryAfter, Field::CacheControl, Field::Expires])
         && (headers.contains(Field::RetryAfter) || is_stored_for_others(headers))
@@ -137,6 +141,7 @@ pub enum Field {
 
 impl Field {
     /// The name, in lower case.
+    #[inline]
     pub const fn name(self) -> &'static str {
         match self {
             Self::RateLimit => fields::RATE_LIMIT,

@@ -21,6 +21,9 @@ pub(super) const ROOM: usize = 10;
 /// The most bytes of one part that are kept as written.
 pub(super) const MOST_BYTES: usize = ROOM * WORD;
 
+/// The bytes of a digest.
+const DIGEST: usize = 32;
+
 /// The leading bit of a key that is kept as written, and of a key that begins with a digest.
 const WHOLE: u128 = 1;
 const FOLDED: u128 = 2;
@@ -141,18 +144,21 @@ impl KeyBuf {
         self.lengths = [lengths as u64, (lengths >> 64) as u64];
     }
 
-    /// The lower half of the lengths, the first words, and how many are in use; `None` if that is not the whole key.
+    /// The lower half of the lengths, and the first words; `None` if that is not the whole key.
     #[inline(always)]
-    pub(super) fn short<const N: usize>(&self) -> Option<(u64, [u64; N], u8)> {
+    pub(super) fn short<const N: usize>(&self) -> Option<(u64, [u64; N])> {
         let words = *self.words.first_chunk()?;
         let is_short = usize::from(self.used) <= N && self.lengths[1] == 0;
-        is_short.then_some((self.lengths[0], words, self.used))
+        is_short.then_some((self.lengths[0], words))
     }
 
-    /// The key that [`short`](Self::short) has told of.
-    pub(super) fn from_short<const N: usize>(lengths: u64, short: [u64; N], used: u8) -> Self {
-        let mut key = Self { lengths: [lengths, 0], used, ..Self::new() };
+    /// The key that [`short`](Self::short) has told of. A digest is not short.
+    pub(super) fn from_short<const N: usize>(lengths: u64, short: [u64; N]) -> Self {
+        const { assert!(N < DIGEST / WORD, "a digest would be short") }
+        let mut key = Self { lengths: [lengths, 0], ..Self::new() };
         key.words.iter_mut().zip(short).for_each(|(word, short)| *word = short);
+        let parts = lengths.to_le_bytes().into_iter().take(lengths.ilog2() as usize / 8);
+        key.used = parts.map(|len| len.div_ceil(WORD as u8)).sum();
         key
     }
 

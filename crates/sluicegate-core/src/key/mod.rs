@@ -28,8 +28,8 @@ mod print;
 mod proxies;
 mod readings;
 mod short;
+mod short_key;
 mod single;
-mod stored_key;
 pub(crate) mod tag;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -55,7 +55,7 @@ pub use self::part::Part;
 pub use self::print::KeySecret;
 pub use self::proxies::{Proxies, ProxiesError};
 pub use self::readings::Readings;
-pub(crate) use self::stored_key::StoredKey;
+pub(crate) use self::short_key::ShortKey;
 pub use self::text::Text;
 pub use self::view::View;
 

@@ -62,18 +62,22 @@ impl Network {
 }
 
 /// `address` with zeros after its first `bits` bits.
-pub(super) fn cut(address: IpAddr, bits: u8) -> IpAddr {
-    let gone = u32::from(width(address).saturating_sub(bits));
+fn cut(address: IpAddr, bits: u8) -> IpAddr {
     match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(gone).unwrap_or(0);
-            Ipv4Addr::from_bits(v4.to_bits() & mask).into()
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(gone).unwrap_or(0);
-            Ipv6Addr::from_bits(v6.to_bits() & mask).into()
-        }
+        IpAddr::V4(v4) => cut_v4(v4, bits).into(),
+        IpAddr::V6(v6) => cut_v6(v6, bits).into(),
     }
+}
+
+#[inline]
+pub(super) fn cut_v4(address: Ipv4Addr, bits: u8) -> Ipv4Addr {
+    let mask = u32::MAX.checked_shl(32_u32.saturating_sub(bits.into())).unwrap_or(0);
+    Ipv4Addr::from_bits(address.to_bits() & mask)
+}
+
+pub(super) fn cut_v6(address: Ipv6Addr, bits: u8) -> Ipv6Addr {
+    let mask = u128::MAX.checked_shl(128_u32.saturating_sub(bits.into())).unwrap_or(0);
+    Ipv6Addr::from_bits(address.to_bits() & mask)
 }
 
 fn width(address: IpAddr) -> u8 {

@@ -188,6 +188,23 @@ where
                 if missing.is_exempt() { Ok(()) } else { Err(missing) }
             });
         }
+        self.charge_each(view, price, charge)
+    }
+}
+
+impl<K, L, C> By<K, L, C> {
+    /// Charges limits of which there are several, or beside others.
+    #[inline(never)]
+    fn charge_each<V: View>(
+        &self,
+        view: &V,
+        price: Price,
+        charge: &mut Charge,
+    ) -> Result<(), Missing>
+    where
+        K: Key<V>,
+        L: LimitsFor<V>,
+    {
         let mut key = KeyBuf::new();
         match self.key.write(view, &mut key) {
             Err(missing) if missing.is_exempt() => return Ok(()),
@@ -197,9 +214,7 @@ where
             charge.add_on_account(*limit, key, price, self.account.clone())
         })
     }
-}
 
-impl<K, L, C> By<K, L, C> {
     /// A request that is not charged, because of its key or its cost, need not state its cost.
     #[cold]
     fn without_cost<V: View>(&self, view: &V, missing: Missing) -> Result<(), Missing>

@@ -111,15 +111,21 @@ pub trait LimitInternals: Sized {
 }
 
 impl LimitInternals for Limit {
-    #[inline]
+    // In a loop over limits, the compiler would load all of the one that is looked for before it compares the first.
+    #[inline(never)]
     fn is_same(&self, other: &Self) -> bool {
-        let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);
-        let options = |limit: &Self| {
-            let counted = (limit.soft, limit.count_refused, limit.after, limit.within);
-            (counted, limit.shadow, limit.when_full)
-        };
-        numbers(self) == numbers(other)
-            && options(self) == options(other)
+        // In this order they lie one after another, and are compared several at a time.
+        self.count == other.count
+            && self.period == other.period
+            && self.ban == other.ban
+            && self.after == other.after
+            && self.within == other.within
+            && self.gap == other.gap
+            && self.id == other.id
+            && self.soft == other.soft
+            && self.count_refused == other.count_refused
+            && self.shadow == other.shadow
+            && self.when_full == other.when_full
             && self.spec == other.spec
     }
 

@@ -143,14 +143,16 @@ where
                     return Poll::Ready(Ok(response.map(W::body)));
                 }
                 StateProj::Running { future, upgrade, paid } => {
-                    let mut result = future.poll(cx);
+                    let mut result = ready!(future.poll(cx));
                     let guard = match &mut result {
-                        Poll::Ready(Ok(response)) => HttpLimit::close(paid, upgrade, response),
-                        Poll::Ready(Err(_)) | Poll::Pending => None,
+                        Ok(response) => HttpLimit::close(paid, upgrade, response),
+                        Err(_) => None,
                     };
-                    return result.map_ok(|response| match guard {
-                        None => response.map(W::inner),
-                        guard => response.map(|body| W::body(Body::guarded(body, guard))),
+                    return Poll::Ready(match guard {
+                        None => result.map(|response| response.map(W::inner)),
+                        guard => result.map(|response| {
+                            response.map(|body| W::body(Body::guarded(body, guard)))
+                        }),
                     });
                 }
                 StateProj::Pending { pending, forward } => {

@@ -9,11 +9,12 @@ use std::{fmt, mem};
 pub use self::record::{BodyGuard, HeaderLines, ReplyHead, ReplyRecord};
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
 use crate::admission::known_limit::position;
+use crate::admission::respond::Extensions;
 use crate::admission::unserved::is_unserved;
-use crate::cost::account::{Account, Reply};
+use crate::cost::account::Reply;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
-use crate::key::StoredKey;
+use crate::key::ShortKey;
 use crate::limit::{Decision, Limit, Outcome, OutcomeInternals as _, Receipt, Verdict};
 use crate::observe::observer::Event;
 use crate::response::LazyDecision;
@@ -37,6 +38,8 @@ pub struct Paid<E: AsEnforcer> {
     enforcer: Option<E>,
     charge: Charged,
     stage: Stage,
+    /// What rules are asked about when the body has ended, unless only places are to be given back.
+    reply: Option<Box<ReplyRecord>>,
 }
 
 /// What a [`Limiter`](https://docs.rs/sluicegate/latest/sluicegate/struct.Limiter.html) hands out for a request that it
@@ -46,8 +49,9 @@ pub type Ticket<S> = Paid<Arc<Enforcer<S>>>;
 enum Charged {
     /// Nobody could tell, or the rule charges nothing.
     Nothing,
-    /// A charge to one known limit, as most are. It is kept in place, and without the parts of a [`Debit`] that follow
-    /// from the limit: it moves along with the future of the response, several times.
+    /// A charge to one known limit on a short key, as most are, which no response settles. It is kept in place, and
+    /// without the parts of a [`Debit`] that follow from the limit: it moves along with the future of the response,
+    /// several times.
     One(KnownDebit),
     Several(Box<(Charge, Outcome)>),
     /// A limit is exceeded, and the request is served all the same, in full or less.
@@ -58,9 +62,8 @@ enum Charged {
 }
 
 struct KnownDebit {
-    key: StoredKey,
+    key: ShortKey,
     cost: u64,
-    account: Option<Account>,
     outcome: Outcome,
     /// The index of the limit among those known.
     at: u32,
@@ -68,6 +71,7 @@ struct KnownDebit {
     is_held: bool,
 }
 
+#[derive(Clone, Copy)]
 enum Stage {
     /// The request waits for its turn.
     Waiting,
@@ -78,8 +82,6 @@ enum Stage {
         is_running: bool,
         /// Whether what waited for a running cost to be final is settled already.
         is_final: bool,
-        /// What rules are asked about, unless only places are to be given back.
-        reply: Option<Box<ReplyRecord>>,
     },
     Settled,
 }
@@ -102,40 +104,41 @@ impl<E: AsEnforcer> Paid<E> {
     /// request wait, even if its limit has a queue.
     #[inline(always)]
     pub(crate) fn open(enforcer: E, charge: &mut Charge, outcome: Outcome) -> Self {
-        let only = charge.only();
+        let only = charge.only().filter(|debit| debit.account.is_none());
         // A known limit is remembered as an index into the enforcer, which the request keeps anyway. This value moves
         // with the future and the body of the response, and a copy of the limit would move along.
         let limits = &enforcer.as_enforcer().known;
-        let known = only.and_then(|debit| Some((debit, position(limits, &debit.limit)?)));
+        let known = only.and_then(|debit| {
+            Some((debit, ShortKey::of(&debit.key)?, position(limits, &debit.limit)?))
+        });
         let charge = match known {
-            Some((debit, at)) => Charged::One(KnownDebit {
-                key: StoredKey::of(&debit.key),
+            Some((debit, key, at)) => Charged::One(KnownDebit {
+                key,
                 cost: debit.cost,
-                account: debit.account.clone(),
                 outcome,
                 at,
                 is_held: debit.limit.is_held(),
             }),
             None => Charged::several(charge, outcome),
         };
-        Self { enforcer: Some(enforcer), charge, stage: Stage::Open }
+        Self { enforcer: Some(enforcer), charge, stage: Stage::Open, reply: None }
     }
 
     /// Nothing was charged.
     pub const fn nothing() -> Self {
-        Self { enforcer: None, charge: Charged::Nothing, stage: Stage::Settled }
+        Self { enforcer: None, charge: Charged::Nothing, stage: Stage::Settled, reply: None }
     }
 
     /// A request that exceeds a limit and is served less.
     pub(crate) fn degraded(enforcer: E, decision: Box<Decision>) -> Self {
         let charge = Charged::Exceeded { decision, is_degraded: true };
-        Self { enforcer: Some(enforcer), charge, stage: Stage::Settled }
+        Self { enforcer: Some(enforcer), charge, stage: Stage::Settled, reply: None }
     }
 
     /// A request that exceeds a limit on trial. Its client is told nothing.
     pub(crate) fn shadowed(decision: Box<Decision>) -> Self {
         let charge = Charged::Exceeded { decision, is_degraded: false };
-        Self { enforcer: None, charge, stage: Stage::Settled }
+        Self { enforcer: None, charge, stage: Stage::Settled, reply: None }
     }
 
     /// The wait is over: from now on the request counts, whatever becomes of it.
@@ -177,18 +180,30 @@ impl<E: AsEnforcer> Paid<E> {
         }
     }
 
-    /// The decision, to be made where a handler asks for it.
+    /// Leaves the decision, to be made where a handler asks for it.
     #[inline(always)]
-    pub(crate) fn lazy_decision(&self) -> Option<LazyDecision> {
+    pub(crate) fn leave_decision(&self, extensions: &mut impl Extensions) {
         match &self.charge {
+            Charged::Nothing => {}
             Charged::One(one) => {
-                Some(LazyDecision::of_one(*self.limit(one)?, one.cost, one.outcome.clone()))
+                if let Some(limit) = self.limit(one) {
+                    extensions.leave(LazyDecision::of_one(limit, one.cost, &one.outcome));
+                }
             }
-            Charged::Nothing => None,
-            Charged::Several(_) | Charged::Exceeded { .. } => {
-                Some(LazyDecision::from(Box::new(self.decision())))
-            }
+            Charged::Several(_) | Charged::Exceeded { .. } => self.leave_another(extensions),
         }
+    }
+
+    #[inline(never)]
+    fn leave_another(&self, extensions: &mut impl Extensions) {
+        let only = match &self.charge {
+            Charged::Several(charged) => charged.0.only().map(|debit| (debit, &charged.1)),
+            Charged::Nothing | Charged::One(_) | Charged::Exceeded { .. } => None,
+        };
+        extensions.leave(match only {
+            Some((debit, outcome)) => LazyDecision::of_one(&debit.limit, debit.cost, outcome),
+            None => LazyDecision::from(Box::new(self.decision())),
+        });
     }
 
     #[inline]
@@ -199,20 +214,27 @@ impl<E: AsEnforcer> Paid<E> {
     /// Hands out the index of the known limit that was charged, and the value of the `RateLimit` field about it.
     /// Returns `false` where it is not one known limit, or its numbers have changed.
     pub(crate) fn tell(&self, tell: impl FnOnce(usize, &[u8])) -> bool {
-        let (Charged::One(one), Some(settings)) = (&self.charge, self.settings()) else {
-            return false;
+        let Some(settings) = self.settings() else { return false };
+        let (at, outcome) = match &self.charge {
+            Charged::One(one) => (Some(one.at), &one.outcome),
+            Charged::Several(charged) => {
+                let only = charged.0.only();
+                (only.and_then(|debit| position(&settings.known, &debit.limit)), &charged.1)
+            }
+            Charged::Nothing | Charged::Exceeded { .. } => return false,
         };
-        let known = &settings.known[one.at as usize];
+        let Some(at) = at.map(|at| at as usize) else { return false };
+        let known = &settings.known[at];
         let limit = known.limit();
-        let is_plain = !one.outcome.has_notes() && !one.outcome.is_by_other_numbers();
+        let is_plain = !outcome.has_notes() && !outcome.is_by_other_numbers();
         if limit.is_shadow() || !is_plain {
             return false;
         }
-        let (remaining, window, soft) = one.outcome.left_of(0, limit);
+        let (remaining, window, soft) = outcome.left_of(0, limit);
         let mut line = Line::new();
         line.text(known.name());
         fields::rate_limit_item(&mut line, remaining, window, soft);
-        tell(one.at as usize, line.as_bytes());
+        tell(at, line.as_bytes());
         true
     }
 
@@ -238,7 +260,7 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline]
     pub fn may_wait(&self) -> bool {
         let waits = match &self.charge {
-            Charged::One(one) => one.is_held || one.account.as_ref().is_some_and(Account::may_wait),
+            Charged::One(one) => one.is_held,
             Charged::Several(charged) => charged.0.debits().any(Debit::may_wait),
             Charged::Nothing | Charged::Exceeded { .. } => false,
         };
@@ -256,7 +278,7 @@ impl<E: AsEnforcer> Paid<E> {
         let is_refusal = reply.is_refusal();
         // Nearly always what was charged stands.
         let stands = match &self.charge {
-            Charged::One(one) => !is_refusal && one.account.is_none() && !one.is_held,
+            Charged::One(one) => !is_refusal && !one.is_held,
             Charged::Several(_) => false,
             Charged::Nothing | Charged::Exceeded { .. } => true,
         };
@@ -286,8 +308,8 @@ impl<E: AsEnforcer> Paid<E> {
         // Each debit is settled exactly once: here, or when the body ends. `each` passes over those whose cost does not
         // change, so "not yet" is written as the cost that is charged.
         self.each(&debits, |debit| if waits(debit) { debit.cost } else { debit.spent(reply) });
-        let reply = is_asked.then(|| Box::new(reply.record()));
-        self.stage = Stage::Answered { is_running, is_final: false, reply };
+        self.reply = is_asked.then(|| Box::new(reply.record()));
+        self.stage = Stage::Answered { is_running, is_final: false };
     }
 
     /// What waits for the end of the body, for the body to take along as its [`BodyGuard`].
@@ -301,27 +323,23 @@ impl<E: AsEnforcer> Paid<E> {
     /// A part of the body has passed. If its running cost is final, it is settled now: the end of the body may come late, or
     /// never.
     fn end_running(&mut self) {
-        let Stage::Answered { is_running, is_final: false, reply: Some(reply) } = &self.stage
-        else {
-            return;
-        };
+        let Stage::Answered { is_running, is_final: false } = self.stage else { return };
+        let Some(reply) = &self.reply else { return };
         if reply.is_final() {
             // Only what is settled by a running cost. A place that is held stays held: the connection goes on.
-            let is_due = |debit: &Debit| debit.is_by_running() && debit.waits(*is_running);
+            let is_due = |debit: &Debit| debit.is_by_running() && debit.waits(is_running);
             let spent =
                 |debit: &Debit| if is_due(debit) { debit.spent(&**reply) } else { debit.cost };
             self.each(&self.debits(), spent);
-            if let Stage::Answered { is_final, .. } = &mut self.stage {
-                *is_final = true;
-            }
+            self.stage = Stage::Answered { is_running, is_final: true };
         }
     }
 
     /// Settles what has waited for the end of the body: it has ended, or will not be sent any more.
     fn end_body(&mut self) {
         let stage = mem::replace(&mut self.stage, Stage::Settled);
-        let Stage::Answered { is_running, is_final, reply } = stage else { return };
-        let reply = reply.as_deref().map(|reply| reply as &dyn Reply);
+        let Stage::Answered { is_running, is_final } = stage else { return };
+        let reply = self.reply.as_deref().map(|reply| reply as &dyn Reply);
         if let Some(reply) = reply {
             self.note_unread(reply);
         }
@@ -379,7 +397,7 @@ impl<E: AsEnforcer> Paid<E> {
                     limit: *limit,
                     key: one.key.key(),
                     cost: one.cost,
-                    account: one.account.clone(),
+                    account: None,
                     is_length: false,
                 });
                 Debits { one: debit, several: None, outcome: Some(&one.outcome) }
@@ -410,7 +428,7 @@ impl<E: AsEnforcer> BodyGuard for Paid<E> {
     }
 
     fn saw_trailers(&mut self, trailers: &dyn Fn() -> Box<dyn HeaderLines>) {
-        if let Stage::Answered { reply: Some(reply), .. } = &mut self.stage {
+        if let Some(reply) = &mut self.reply {
             reply.add_trailers(trailers());
         }
     }

@@ -47,8 +47,9 @@ fn seconds(time: Duration) -> u64 {
 ///
 /// A window of a limit that refuses is announced to end by then at the latest: see [`rate_limit`].
 pub fn retry_after(decision: &Decision) -> u64 {
-    let announced = announced(decision).filter_map(|status| left(decision, status).1);
-    announced.chain(decision.retry_after()).map(seconds).max().unwrap_or(0).max(1)
+    let least = decision.retry_after().map_or(0, seconds).max(1);
+    let windows = announced(decision).filter_map(|status| left(decision, status).1);
+    windows.fold(least, |least, window| least.max(seconds(window)))
 }
 
 /// The value of `RateLimit-Policy`.
@@ -175,7 +176,7 @@ fn list<'a>(
 #[derive(Debug)]
 pub(crate) struct Problem<'a> {
     kind: &'static str,
-    title: &'a str,
+    title: &'static str,
     status: u16,
     detail: Detail<'a>,
     /// The decision whose limits are violated.
@@ -184,6 +185,8 @@ pub(crate) struct Problem<'a> {
 
 #[derive(Debug)]
 enum Detail<'a> {
+    /// One of ours, in which nothing is to be escaped.
+    Fixed(&'static str),
     Text(&'a str),
     /// Try again in this many seconds.
     Again(u64),
@@ -201,7 +204,7 @@ impl<'a> Problem<'a> {
         };
         let detail = match decision.retry_after() {
             Some(_) => Detail::Again(retry_after(decision)),
-            None => Detail::Text("try again later"),
+            None => Detail::Fixed("try again later"),
         };
         Self { kind, title, status, detail, violated: Some(decision) }
     }
@@ -215,7 +218,7 @@ impl<'a> Problem<'a> {
         };
         let detail =
             "the request costs more than the limit ever admits: do not try again, send less";
-        Self { kind: "", title, status, detail: Detail::Text(detail), violated: Some(decision) }
+        Self { kind: "", title, status, detail: Detail::Fixed(detail), violated: Some(decision) }
     }
 
     pub(crate) fn unavailable() -> Self {
@@ -223,12 +226,12 @@ impl<'a> Problem<'a> {
             kind: "temporary-reduced-capacity",
             title: "Temporarily reduced capacity",
             status: 503,
-            detail: Detail::Text("the request could not be accounted for; try again"),
+            detail: Detail::Fixed("the request could not be accounted for; try again"),
             violated: None,
         }
     }
 
-    pub(crate) fn plain(status: u16, title: &'a str, detail: &'a str) -> Self {
+    pub(crate) fn plain(status: u16, title: &'static str, detail: &'a str) -> Self {
         Self { kind: "", title, status, detail: Detail::Text(detail), violated: None }
     }
 }
@@ -257,12 +260,17 @@ impl Problem<'_> {
                 out.text(kind);
             }
         }
-        out.text("\",\"title\":");
-        out.quoted(self.title);
-        out.text(",\"status\":");
+        out.text("\",\"title\":\"");
+        out.text(self.title);
+        out.text("\",\"status\":");
         out.number(self.status.into());
         out.text(",\"detail\":");
         match self.detail {
+            Detail::Fixed(text) => {
+                out.text("\"");
+                out.text(text);
+                out.text("\"");
+            }
             Detail::Text(text) => out.quoted(text),
             Detail::Again(seconds) => {
                 out.text("\"try again in ");

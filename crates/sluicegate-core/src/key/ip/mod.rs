@@ -1,14 +1,14 @@
 mod report;
 
 use std::borrow::Cow;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::extract::is_token;
 use super::hop::{Form, hops};
 use super::nat64::Translator;
-use super::network::cut;
+use super::network::{cut_v4, cut_v6};
 use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
 use crate::key::network::NetworkError;
 
@@ -227,6 +227,10 @@ impl Ip {
     #[inline]
     pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
         let address = match view.peer() {
+            // As most: nothing is translated, and the compiler need not move an IPv6 address about.
+            Some(IpAddr::V4(peer)) if matches!(self.trust, Trust::Nobody) => {
+                return Ok(IpAddr::V4(peer));
+            }
             Some(peer) if matches!(self.trust, Trust::Nobody) => peer.to_canonical(),
             Some(peer) => self.behind_peer(view, peer.to_canonical()),
             None => return Err(Missing::server("the peer address", view.peer_hint())),
@@ -305,29 +309,24 @@ impl<V: View> Key<V> for Ip {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         // The number of bits is part of the key: a /48 and the first /64 within it have the same bytes.
         match self.address(view)? {
-            IpAddr::V4(v4) => push(key, tag::IPV4, self.prefix_v4, v4.into()),
-            IpAddr::V6(v6) => push(key, tag::IPV6, self.prefix_v6, v6.into()),
+            // Written as one part: one word for IPv4, two words for IPv6 with up to 64 bits, three with more.
+            IpAddr::V4(v4) => {
+                let [a, b, c, d] = cut_v4(v4, self.prefix_v4).octets();
+                key.push(&[tag::IPV4, self.prefix_v4, a, b, c, d]);
+            }
+            IpAddr::V6(v6) => push_v6(key, self.prefix_v6, v6),
         }
         Ok(())
     }
 }
 
-/// Written as one part: one word for IPv4, two words for IPv6 with up to 64 bits, three with more.
-#[inline]
-fn push(key: &mut KeyBuf, tag: u8, bits: u8, address: IpAddr) {
-    match cut(address, bits) {
-        IpAddr::V4(v4) => {
-            let [a, b, c, d] = v4.octets();
-            key.push(&[tag, bits, a, b, c, d]);
-        }
-        IpAddr::V6(v6) => {
-            let mut part = [0; 18];
-            part[0] = tag;
-            part[1] = bits;
-            part[2..].copy_from_slice(&v6.octets());
-            key.push(if bits <= 64 { &part[..10] } else { &part });
-        }
-    }
+#[inline(never)]
+fn push_v6(key: &mut KeyBuf, bits: u8, address: Ipv6Addr) {
+    let mut part = [0; 18];
+    part[0] = tag::IPV6;
+    part[1] = bits;
+    part[2..].copy_from_slice(&cut_v6(address, bits).octets());
+    key.push(if bits <= 64 { &part[..10] } else { &part });
 }
 
 #[cfg(test)]

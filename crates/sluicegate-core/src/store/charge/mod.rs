@@ -53,7 +53,8 @@ impl Charge {
     /// A charge of `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
-        let debits = InlineVec::one(Debit { limit, key, cost, account: None, is_length: false });
+        let debits =
+            InlineVec::of(Some(Debit { limit, key, cost, account: None, is_length: false }));
         Self { debits, patience: None, is_crowded: false }
     }
 
