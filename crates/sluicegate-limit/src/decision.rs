@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use crate::algorithm::token_bucket::TokenBucket;
-use crate::exact::time_left;
 use crate::inline_vec::InlineVec;
 use crate::limit::Limit;
 use crate::outcome::Role;
@@ -23,7 +22,7 @@ use crate::state::{Receipt, State};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     verdict: Verdict,
-    statuses: InlineVec<LimitStatus>,
+    pub(crate) statuses: InlineVec<LimitStatus>,
 }
 
 impl Decision {
@@ -214,22 +213,35 @@ impl LimitStatus {
         }
     }
 
-    /// The status by a state.
-    #[inline]
-    pub(crate) fn of(limit: &Limit, state: &State, now: u64, receipt: Receipt) -> Self {
-        let banned = limit.ban > 0 && time_left(state.ban, now) > 0;
-        let (remaining, window, soft) = Self::left(limit, state, now, banned);
+    /// The status of `limit` by a state, in a decision about `cost`, by the numbers of `portion`: a part of the limit, or
+    /// the limit itself.
+    pub(crate) fn of(
+        limit: &Limit,
+        portion: &Limit,
+        state: &State,
+        now: u64,
+        receipt: Receipt,
+        role: Role,
+        cost: u64,
+    ) -> Self {
+        let banned = portion.is_banned(state, now);
+        let (remaining, window, soft) = Self::left(portion, state, now, banned);
+        let retry = match role.is_refused() {
+            true => portion.retry(state, now, cost),
+            false => Some(Duration::ZERO),
+        };
+        // Built where it is returned: it is large.
         Self {
             limit: *limit,
             remaining,
             window,
-            reset: limit.own_fresh_in(state, now),
-            charged: 0,
-            refused: false,
-            shadowed: false,
+            reset: portion.own_fresh_in(state, now),
+            charged: if role == Role::Charged { cost } else { 0 },
+            refused: role == Role::Refused(true),
+            shadowed: role == Role::Shadowed,
             uncounted: false,
             together: false,
-            retry: Some(Duration::ZERO),
+            retry,
             soft,
             banned,
             receipt,
@@ -237,7 +249,6 @@ impl LimitStatus {
     }
 
     /// What remains, until when, and whether that is beyond the soft limit.
-    #[inline]
     pub(crate) fn left(
         limit: &Limit,
         state: &State,
@@ -255,12 +266,5 @@ impl LimitStatus {
         };
         let soft = limit.soft.is_some_and(|soft| limit.capacity() - left > soft);
         (remaining, window, soft)
-    }
-
-    /// Says what the decision was for this limit.
-    pub(crate) fn note(&mut self, role: Role, cost: u64) {
-        self.charged = if role == Role::Charged { cost } else { 0 };
-        self.refused = role == Role::Refused(true);
-        self.shadowed = role == Role::Shadowed;
     }
 }

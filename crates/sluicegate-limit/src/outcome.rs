@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::algorithm::Earliest;
+use crate::algorithm::{Algorithm, Earliest};
 use crate::decision::{Decision, LimitStatus, Verdict};
 use crate::inline_vec::InlineVec;
 use crate::limit::Limit;
@@ -152,6 +152,22 @@ impl Step {
 
     /// What remains, until when, and whether that is beyond the soft limit.
     pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        if let (true, 0, Algorithm::TokenBucket(bucket)) =
+            (limit.plain, self.part, &limit.algorithm)
+        {
+            // The same for most limits: without a state, and without what only others have.
+            let left = bucket.remaining(self.words(), self.now);
+            let window = match bucket.earliest(self.words(), self.now, left + 1, 0) {
+                _ if left >= limit.capacity() => Some(Duration::ZERO),
+                Earliest::At(delay) => Some(Duration::from_micros(delay)),
+                Earliest::Unknown | Earliest::Never => None,
+            };
+            return (left, window, limit.soft.is_some_and(|soft| limit.capacity() - left > soft));
+        }
+        self.left_by_state(limit)
+    }
+
+    fn left_by_state(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
         LimitStatus::left(&limit.in_part(self.part), &State::of(self.words()), self.now, false)
     }
 
@@ -161,15 +177,7 @@ impl Step {
 
     pub(crate) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
         let (portion, state) = (limit.in_part(self.part), State::of(self.words()));
-        let mut status = LimitStatus::of(&portion, &state, self.now, self.receipt());
-        if self.part != 0 {
-            status.limit = *limit;
-        }
-        if self.role.is_refused() {
-            status.retry = portion.retry(&state, self.now, cost);
-        }
-        status.note(self.role, cost);
-        status
+        LimitStatus::of(limit, &portion, &state, self.now, self.receipt(), self.role, cost)
     }
 }
 
@@ -386,14 +394,18 @@ impl Outcome {
     /// The decision, given the limits that were charged and the cost of each. A `Charge` is such a list.
     pub fn decision<'l>(&self, debits: impl IntoIterator<Item = (&'l Limit, u64)>) -> Decision {
         let mut debits = debits.into_iter();
-        let statuses = match &self.any {
-            None => InlineVec::of(debits.next().map(|(limit, cost)| self.one.status(limit, cost))),
-            Some(limits) => debits
-                .zip(limits.iter())
-                .map(|((limit, cost), outcome)| outcome.status(limit, cost))
-                .collect(),
-        };
-        Decision::new(self.verdict(), statuses)
+        let mut decision = Decision::new(self.verdict(), InlineVec::new());
+        match &self.any {
+            None => {
+                if let Some((limit, cost)) = debits.next() {
+                    decision.statuses.begin(|| self.one.status(limit, cost));
+                }
+            }
+            Some(limits) => debits.zip(limits.iter()).for_each(|((limit, cost), outcome)| {
+                decision.statuses.push(outcome.status(limit, cost));
+            }),
+        }
+        decision
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.

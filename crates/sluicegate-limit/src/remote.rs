@@ -315,11 +315,7 @@ impl LimitOutcome {
     ) -> Self {
         let [words, gap, ban, strikes] = words;
         let state = State { words, gap, ban, strikes, ..State::default() };
-        let mut status = LimitStatus::of(limit, &state, now, Receipt::default());
-        status.note(role, cost);
-        if role.is_refused() {
-            status.retry = limit.retry(&state, now, cost);
-        }
+        let mut status = LimitStatus::of(limit, limit, &state, now, Receipt::default(), role, cost);
         if status.shadowed {
             status.receipt = void();
         }

@@ -375,6 +375,11 @@ impl Limit {
         Some(self.or_kept_out(recovery, state, now))
     }
 
+    /// Whether a ban lasts.
+    pub(crate) fn is_banned(&self, state: &State, now: u64) -> bool {
+        self.ban > 0 && time_left(state.ban, now) > 0
+    }
+
     /// Until the account of this limit's numbers has recovered.
     pub(crate) fn own_fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
         let recovery = self.algorithm.fresh_in(state, now)?;

@@ -85,11 +85,16 @@ impl<S: Store> Enforcer<S> {
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
-        match self.store.take(charge) {
-            // What nearly every request meets is decided here, in place: the charge and the outcome are large, and
-            // moving what has just been written makes the processor wait.
+        // What nearly every request meets is decided here, in place: the charge and the outcome are large, and moving
+        // what has just been written makes the processor wait.
+        let answer = self.store.take(charge);
+        if let Answer::Now(Ok(outcome)) = &answer {
+            if outcome.is_at_once() {
+                self.observer.saw(&self.clock, Event::Admitted(charge, outcome));
+            }
+        }
+        match answer {
             Answer::Now(Ok(outcome)) if outcome.is_at_once() => {
-                self.observer.saw(&self.clock, Event::Admitted(charge, &outcome));
                 Admission::Proceed(Paid::open(enforcer(), charge, outcome))
             }
             answer => self.act_on(answer, charge, permit, enforcer()),

@@ -19,9 +19,9 @@ pub struct KnownLimit {
 /// concerns others is written in full, as for limits that a request chooses.
 #[inline]
 pub(crate) fn position(known: &[KnownLimit], limit: &Limit) -> Option<u32> {
-    let mut first = known.iter().take(MOST_COMPARED);
+    let mut first = (0..).zip(known.iter().take(MOST_COMPARED));
     let is_same = |known: &KnownLimit| known.limit.id() == limit.id() && known.limit.is_same(limit);
-    first.position(is_same).map(|at| at as u32)
+    first.find_map(|(at, known)| is_same(known).then_some(at))
 }
 
 impl KnownLimit {

@@ -1,3 +1,5 @@
+use std::cell::OnceCell;
+
 use super::PairReadings;
 use super::path::PathReadings;
 
@@ -7,7 +9,11 @@ use super::path::PathReadings;
 /// A [`View`](super::View) owns one and lends it out. It belongs to what this view shows: a clone is empty, for the view of
 /// another request.
 #[derive(Debug, Default)]
-pub struct Readings {
+pub struct Readings(OnceCell<AnyReadings>);
+
+/// Made when the first rule reads one of them, because most rules read none.
+#[derive(Debug, Default)]
+pub(crate) struct AnyReadings {
     pub(crate) path: PathReadings,
     pub(crate) query: PairReadings,
     pub(crate) cookies: PairReadings,
@@ -18,6 +24,11 @@ impl Readings {
     #[inline]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> &AnyReadings {
+        self.0.get_or_init(AnyReadings::default)
     }
 }
 

@@ -210,12 +210,8 @@ impl Attempt<'_> {
         if !self.limit.has_extra_state() {
             return LimitOutcome::of_words(self.state.words, now, role);
         }
-        let mut status = LimitStatus::of(self.limit, self.state, now, receipt);
-        if role.is_refused() {
-            status.retry = self.limit.retry(self.state, now, self.cost);
-        }
-        status.note(role, self.cost);
-        LimitOutcome::Status(status)
+        let Self { limit, state, cost } = self;
+        LimitOutcome::Status(LimitStatus::of(limit, limit, state, now, receipt, role, *cost))
     }
 
     pub(super) fn books(&self, now: u64, wait: u64, keys: Keys) -> bool {

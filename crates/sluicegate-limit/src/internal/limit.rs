@@ -340,7 +340,7 @@ fn room(limit: &Limit, state: &State, now: u64) -> u64 {
     if let (Algorithm::TokenBucket(bucket), false) = (&limit.algorithm, limit.carried) {
         return bucket.room_twice(state.words, now);
     }
-    LimitStatus::of(limit, state, now, Receipt::default()).remaining
+    LimitStatus::left(limit, state, now, limit.is_banned(state, now)).0
 }
 
 /// The receipt of the latest charge.

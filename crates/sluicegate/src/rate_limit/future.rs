@@ -41,9 +41,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut state = this.project().state;
             match state.as_mut().project() {
-                StateProj::Running { paid, .. } if paid.is_open() => {
-                    listen_unserved(|| state.set(State::Refused { response: None }));
-                }
+                StateProj::Running { paid, .. } if paid.is_open() => drop_open(state),
                 StateProj::Pending { forward: Some(forward), .. } => forward.note_unserved(),
                 _ => {}
             }
@@ -86,6 +84,12 @@ pin_project! {
             forward: Option<Box<Forward<I, B, S, P>>>,
         },
     }
+}
+
+/// Drops a request that is being served.
+#[cold]
+fn drop_open<I: HttpService<B>, B, S: Store, P>(mut state: Pin<&mut State<I, B, S, P>>) {
+    listen_unserved(|| state.set(State::Refused { response: None }));
 }
 
 /// A request that waits for a layer's store, or for its turn.
@@ -136,41 +140,58 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
-        loop {
-            let next = match state.as_mut().project() {
-                StateProj::Refused { response } => {
-                    let response = response.take().expect(POLLED_AGAIN);
-                    return Poll::Ready(Ok(response.map(W::body)));
-                }
-                StateProj::Running { future, upgrade, paid } => {
-                    let mut result = ready!(future.poll(cx));
-                    let guard = match &mut result {
-                        Ok(response) => HttpLimit::close(paid, upgrade, response),
-                        Err(_) => None,
-                    };
-                    return Poll::Ready(match guard {
-                        None => result.map(|response| response.map(W::inner)),
-                        guard => result.map(|response| {
-                            response.map(|body| W::body(Body::guarded(body, guard)))
-                        }),
-                    });
-                }
-                StateProj::Pending { pending, forward } => {
-                    let result = ready!(Pin::new(pending).poll(cx));
-                    let forward = forward.take().expect(POLLED_AGAIN);
-                    let Forward { mut service, mut request, limit } = *forward;
-                    match result {
-                        Ok(paid) => {
-                            let upgrade = limit.mark(&paid, &mut request);
-                            State::Running { future: service.call(request), upgrade, paid }
-                        }
-                        Err(refusal) => {
-                            State::Refused { response: Some(limit.answer(refusal, &request)) }
-                        }
-                    }
-                }
-            };
-            state.set(next);
+        if !matches!(&*state, State::Running { .. }) {
+            if let Some(response) = ready!(poll_refused(state.as_mut(), cx)) {
+                return Poll::Ready(Ok(response.map(W::body)));
+            }
+        }
+        let StateProj::Running { future, upgrade, paid } = state.project() else {
+            unreachable!("a request that is not refused runs");
+        };
+        let mut result = future.poll(cx);
+        let guard = match &mut result {
+            Poll::Ready(Ok(response)) => HttpLimit::close(paid, upgrade, response),
+            Poll::Ready(Err(_)) | Poll::Pending => None,
+        };
+        match guard {
+            None => result.map_ok(|response| response.map(W::inner)),
+            guard => {
+                result.map_ok(|response| response.map(|body| W::body(Body::guarded(body, guard))))
+            }
+        }
+    }
+}
+
+/// Waits for a request's turn. Returns the response if it is refused; otherwise it runs from now on.
+#[inline(never)]
+fn poll_refused<I, B, S, P>(
+    mut state: Pin<&mut State<I, B, S, P>>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Response<Body<I::ResBody>>>>
+where
+    I: HttpService<B>,
+    S: Store,
+    P: Respond<B, I::ResBody>,
+{
+    let (pending, forward) = match state.as_mut().project() {
+        StateProj::Refused { response } => {
+            return Poll::Ready(Some(response.take().expect(POLLED_AGAIN)));
+        }
+        StateProj::Running { .. } => return Poll::Ready(None),
+        StateProj::Pending { pending, forward } => (pending, forward),
+    };
+    let result = ready!(Pin::new(pending).poll(cx));
+    let Forward { mut service, mut request, limit } = *forward.take().expect(POLLED_AGAIN);
+    match result {
+        Ok(paid) => {
+            let upgrade = limit.mark(&paid, &mut request);
+            state.set(State::Running { future: service.call(request), upgrade, paid });
+            Poll::Ready(None)
+        }
+        Err(refusal) => {
+            let response = limit.answer(refusal, &request);
+            state.set(State::Refused { response: None });
+            Poll::Ready(Some(response))
         }
     }
 }

@@ -38,8 +38,6 @@ pub struct Paid<E: AsEnforcer> {
     enforcer: Option<E>,
     charge: Charged,
     stage: Stage,
-    /// What rules are asked about when the body has ended, unless only places are to be given back.
-    reply: Option<Box<ReplyRecord>>,
 }
 
 /// What a [`Limiter`](https://docs.rs/sluicegate/latest/sluicegate/struct.Limiter.html) hands out for a request that it
@@ -53,12 +51,19 @@ enum Charged {
     /// without the parts of a [`Debit`] that follow from the limit: it moves along with the future of the response,
     /// several times.
     One(KnownDebit),
-    Several(Box<(Charge, Outcome)>),
+    Other(Box<OtherDebits>),
     /// A limit is exceeded, and the request is served all the same, in full or less.
     Exceeded {
         decision: Box<Decision>,
         is_degraded: bool,
     },
+}
+
+struct OtherDebits {
+    charge: Charge,
+    outcome: Outcome,
+    /// What rules are asked about when the body has ended, unless only places are to be given back.
+    reply: Option<ReplyRecord>,
 }
 
 struct KnownDebit {
@@ -111,34 +116,30 @@ impl<E: AsEnforcer> Paid<E> {
         let known = only.and_then(|debit| {
             Some((debit, ShortKey::of(&debit.key)?, position(limits, &debit.limit)?))
         });
-        let charge = match known {
-            Some((debit, key, at)) => Charged::One(KnownDebit {
-                key,
-                cost: debit.cost,
-                outcome,
-                at,
-                is_held: debit.limit.is_held(),
-            }),
-            None => Charged::several(charge, outcome),
+        let Some((debit, key, at)) = known else {
+            let charge = Charged::other(charge, outcome);
+            return Self { enforcer: Some(enforcer), charge, stage: Stage::Open };
         };
-        Self { enforcer: Some(enforcer), charge, stage: Stage::Open, reply: None }
+        let (cost, is_held) = (debit.cost, debit.limit.is_held());
+        let charge = Charged::One(KnownDebit { key, cost, outcome, at, is_held });
+        Self { enforcer: Some(enforcer), charge, stage: Stage::Open }
     }
 
     /// Nothing was charged.
     pub const fn nothing() -> Self {
-        Self { enforcer: None, charge: Charged::Nothing, stage: Stage::Settled, reply: None }
+        Self { enforcer: None, charge: Charged::Nothing, stage: Stage::Settled }
     }
 
     /// A request that exceeds a limit and is served less.
     pub(crate) fn degraded(enforcer: E, decision: Box<Decision>) -> Self {
         let charge = Charged::Exceeded { decision, is_degraded: true };
-        Self { enforcer: Some(enforcer), charge, stage: Stage::Settled, reply: None }
+        Self { enforcer: Some(enforcer), charge, stage: Stage::Settled }
     }
 
     /// A request that exceeds a limit on trial. Its client is told nothing.
     pub(crate) fn shadowed(decision: Box<Decision>) -> Self {
         let charge = Charged::Exceeded { decision, is_degraded: false };
-        Self { enforcer: None, charge, stage: Stage::Settled, reply: None }
+        Self { enforcer: None, charge, stage: Stage::Settled }
     }
 
     /// The wait is over: from now on the request counts, whatever becomes of it.
@@ -175,7 +176,7 @@ impl<E: AsEnforcer> Paid<E> {
                 Some(limit) => one.outcome.decision([(limit, one.cost)]),
                 None => Outcome::free().decision(&Charge::new()),
             },
-            Charged::Several(charged) => charged.1.decision(&charged.0),
+            Charged::Other(other) => other.outcome.decision(&other.charge),
             Charged::Exceeded { decision, .. } => (**decision).clone(),
         }
     }
@@ -183,27 +184,23 @@ impl<E: AsEnforcer> Paid<E> {
     /// Leaves the decision, to be made where a handler asks for it.
     #[inline(always)]
     pub(crate) fn leave_decision(&self, extensions: &mut impl Extensions) {
-        match &self.charge {
-            Charged::Nothing => {}
-            Charged::One(one) => {
-                if let Some(limit) = self.limit(one) {
-                    extensions.leave(LazyDecision::of_one(limit, one.cost, &one.outcome));
-                }
+        if let Charged::One(one) = &self.charge {
+            if let Some(limit) = self.limit(one) {
+                extensions.leave(LazyDecision::of_one(limit, one.cost, &one.outcome));
             }
-            Charged::Several(_) | Charged::Exceeded { .. } => self.leave_another(extensions),
+        } else if self.is_decided() {
+            extensions.leave(self.other_decision());
         }
     }
 
     #[inline(never)]
-    fn leave_another(&self, extensions: &mut impl Extensions) {
-        let only = match &self.charge {
-            Charged::Several(charged) => charged.0.only().map(|debit| (debit, &charged.1)),
-            Charged::Nothing | Charged::One(_) | Charged::Exceeded { .. } => None,
-        };
-        extensions.leave(match only {
-            Some((debit, outcome)) => LazyDecision::of_one(&debit.limit, debit.cost, outcome),
-            None => LazyDecision::from(Box::new(self.decision())),
-        });
+    fn other_decision(&self) -> LazyDecision {
+        if let Charged::Other(other) = &self.charge {
+            if let Some(debit) = other.charge.only() {
+                return LazyDecision::of_one(&debit.limit, debit.cost, &other.outcome);
+            }
+        }
+        LazyDecision::from(Box::new(self.decision()))
     }
 
     #[inline]
@@ -217,9 +214,9 @@ impl<E: AsEnforcer> Paid<E> {
         let Some(settings) = self.settings() else { return false };
         let (at, outcome) = match &self.charge {
             Charged::One(one) => (Some(one.at), &one.outcome),
-            Charged::Several(charged) => {
-                let only = charged.0.only();
-                (only.and_then(|debit| position(&settings.known, &debit.limit)), &charged.1)
+            Charged::Other(other) => {
+                let only = other.charge.only();
+                (only.and_then(|debit| position(&settings.known, &debit.limit)), &other.outcome)
             }
             Charged::Nothing | Charged::Exceeded { .. } => return false,
         };
@@ -261,7 +258,7 @@ impl<E: AsEnforcer> Paid<E> {
     pub fn may_wait(&self) -> bool {
         let waits = match &self.charge {
             Charged::One(one) => one.is_held,
-            Charged::Several(charged) => charged.0.debits().any(Debit::may_wait),
+            Charged::Other(other) => other.charge.debits().any(Debit::may_wait),
             Charged::Nothing | Charged::Exceeded { .. } => false,
         };
         waits && self.settings().is_some_and(|settings| settings.hold == Hold::End)
@@ -276,14 +273,9 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline]
     pub fn close(&mut self, reply: &impl ReplyHead) -> bool {
         let is_refusal = reply.is_refusal();
-        // Nearly always what was charged stands.
-        let stands = match &self.charge {
-            Charged::One(one) => !is_refusal && !one.is_held,
-            Charged::Several(_) => false,
-            Charged::Nothing | Charged::Exceeded { .. } => true,
-        };
-        // Settled without building a debit. Anything else goes to a function of its own, so that this one is inlined.
-        if stands {
+        // Nearly always what was charged stands. Then it is settled without building a debit. Anything else goes to a
+        // function of its own, so that this one is inlined.
+        if matches!(&self.charge, Charged::One(one) if !is_refusal && !one.is_held) {
             self.stage = Stage::Settled;
         } else if self.is_open() {
             self.close_by(reply, is_refusal);
@@ -308,7 +300,9 @@ impl<E: AsEnforcer> Paid<E> {
         // Each debit is settled exactly once: here, or when the body ends. `each` passes over those whose cost does not
         // change, so "not yet" is written as the cost that is charged.
         self.each(&debits, |debit| if waits(debit) { debit.cost } else { debit.spent(reply) });
-        self.reply = is_asked.then(|| Box::new(reply.record()));
+        if let (Charged::Other(other), true) = (&mut self.charge, is_asked) {
+            other.reply = Some(reply.record());
+        }
         self.stage = Stage::Answered { is_running, is_final: false };
     }
 
@@ -324,12 +318,11 @@ impl<E: AsEnforcer> Paid<E> {
     /// never.
     fn end_running(&mut self) {
         let Stage::Answered { is_running, is_final: false } = self.stage else { return };
-        let Some(reply) = &self.reply else { return };
+        let Some(reply) = self.reply() else { return };
         if reply.is_final() {
             // Only what is settled by a running cost. A place that is held stays held: the connection goes on.
             let is_due = |debit: &Debit| debit.is_by_running() && debit.waits(is_running);
-            let spent =
-                |debit: &Debit| if is_due(debit) { debit.spent(&**reply) } else { debit.cost };
+            let spent = |debit: &Debit| if is_due(debit) { debit.spent(reply) } else { debit.cost };
             self.each(&self.debits(), spent);
             self.stage = Stage::Answered { is_running, is_final: true };
         }
@@ -339,7 +332,7 @@ impl<E: AsEnforcer> Paid<E> {
     fn end_body(&mut self) {
         let stage = mem::replace(&mut self.stage, Stage::Settled);
         let Stage::Answered { is_running, is_final } = stage else { return };
-        let reply = self.reply.as_deref().map(|reply| reply as &dyn Reply);
+        let reply = self.reply().map(|reply| reply as &dyn Reply);
         if let Some(reply) = reply {
             self.note_unread(reply);
         }
@@ -381,6 +374,14 @@ impl<E: AsEnforcer> Paid<E> {
         }
     }
 
+    /// What rules are asked about when the body has ended.
+    fn reply(&self) -> Option<&ReplyRecord> {
+        match &self.charge {
+            Charged::Other(other) => other.reply.as_ref(),
+            Charged::Nothing | Charged::One(_) | Charged::Exceeded { .. } => None,
+        }
+    }
+
     /// Tells the observer if what a response cost was not read.
     fn note_unread(&self, reply: &dyn Reply) {
         let is_guess = self.debits().iter().any(|debit| debit.is_guess(reply));
@@ -400,10 +401,10 @@ impl<E: AsEnforcer> Paid<E> {
                     account: None,
                     is_length: false,
                 });
-                Debits { one: debit, several: None, outcome: Some(&one.outcome) }
+                Debits { one: debit, other: None, outcome: Some(&one.outcome) }
             }
-            Charged::Several(charged) => {
-                Debits { one: None, several: Some(&charged.0), outcome: Some(&charged.1) }
+            Charged::Other(other) => {
+                Debits { one: None, other: Some(&other.charge), outcome: Some(&other.outcome) }
             }
             Charged::Nothing | Charged::Exceeded { .. } => Debits::default(),
         }
@@ -428,7 +429,8 @@ impl<E: AsEnforcer> BodyGuard for Paid<E> {
     }
 
     fn saw_trailers(&mut self, trailers: &dyn Fn() -> Box<dyn HeaderLines>) {
-        if let Some(reply) = &mut self.reply {
+        let Charged::Other(other) = &mut self.charge else { return };
+        if let Some(reply) = &mut other.reply {
             reply.add_trailers(trailers());
         }
     }
@@ -437,6 +439,15 @@ impl<E: AsEnforcer> BodyGuard for Paid<E> {
 impl<E: AsEnforcer> Drop for Paid<E> {
     #[inline]
     fn drop(&mut self) {
+        if !matches!(self.stage, Stage::Settled) {
+            self.end_unsettled();
+        }
+    }
+}
+
+impl<E: AsEnforcer> Paid<E> {
+    #[inline(never)]
+    fn end_unsettled(&mut self) {
         match self.stage {
             Stage::Settled => {}
             Stage::Answered { .. } => self.end_body(),
@@ -460,8 +471,8 @@ fn kept(debit: &Debit) -> u64 {
 
 impl Charged {
     #[inline(never)]
-    fn several(charge: &mut Charge, outcome: Outcome) -> Self {
-        Self::Several(Box::new((mem::take(charge), outcome)))
+    fn other(charge: &mut Charge, outcome: Outcome) -> Self {
+        Self::Other(Box::new(OtherDebits { charge: mem::take(charge), outcome, reply: None }))
     }
 }
 
@@ -469,13 +480,13 @@ impl Charged {
 #[derive(Default)]
 struct Debits<'a> {
     one: Option<Debit>,
-    several: Option<&'a Charge>,
+    other: Option<&'a Charge>,
     outcome: Option<&'a Outcome>,
 }
 
 impl Debits<'_> {
     fn iter(&self) -> impl Iterator<Item = &Debit> {
-        self.one.iter().chain(self.several.into_iter().flat_map(Charge::debits))
+        self.one.iter().chain(self.other.into_iter().flat_map(Charge::debits))
     }
 
     fn receipts(&self) -> impl Iterator<Item = Receipt> {

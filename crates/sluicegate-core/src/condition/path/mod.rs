@@ -47,7 +47,7 @@ pub(super) fn each_way_to_read<V: View>(
     view: &V,
     mut each: impl FnMut(&[&[u8]]),
 ) -> Result<Option<()>, Missing> {
-    let (written, memo) = (path_of(view)?, &view.readings().path);
+    let (written, memo) = (path_of(view)?, &view.readings().get().path);
     let mut read = |path: &str, memo| {
         with_readings(path, memo, |readings, path| each_reading(readings, path, &mut each))
     };
@@ -274,7 +274,7 @@ impl Segment {
 
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        let (written, memo) = (path_of(view)?, &view.readings().path);
+        let (written, memo) = (path_of(view)?, &view.readings().get().path);
         let matches = |readings: &_, path: &_| self.matches_any(readings, path);
         if with_readings(written, &memo.written, matches) {
             return Ok(true);
@@ -284,7 +284,7 @@ impl<V: View> Condition<V> for PathMatches {
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
-        let (written, memo) = (path_of(view)?, &view.readings().path);
+        let (written, memo) = (path_of(view)?, &view.readings().get().path);
         let matches = |readings: &_, path: &_| self.matches_all(readings, path);
         Ok(with_readings(written, &memo.written, matches))
     }

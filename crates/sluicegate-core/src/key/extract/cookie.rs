@@ -44,7 +44,7 @@ fn all_pairs<V: View>(
     // What is no pair is gone through as well, and would be again by each rule if it did not count.
     let counted = lines().flat_map(pieces);
     let counted = counted.map(|piece| piece.len() - usize::from(piece.contains(&b'=')));
-    let readings = &view.readings().cookies;
+    let readings = &view.readings().get().cookies;
     Pairs { pairs: lines().flat_map(pairs), counted, readings, plus: Plus::Plus, noun: "cookies" }
 }
 

@@ -51,7 +51,7 @@ fn pairs<V: View>(
 ) -> Pairs<'_, impl Iterator<Item = (&[u8], &[u8])>, impl Iterator<Item = usize>> {
     let all =
         || view.query().unwrap_or_default().as_bytes().split(|&byte| byte == b'&').map(halves);
-    let readings = &view.readings().query;
+    let readings = &view.readings().get().query;
     let counted = all().map(|(name, value)| name.len() + value.len());
     Pairs { pairs: all(), counted, readings, plus: Plus::Space, noun: "a query" }
 }

@@ -283,13 +283,12 @@ impl Store for Memory {
         match self.0.spend(limit, fingerprint, *cost) {
             // Built in the place that it is returned in: moving freshly written memory makes the processor wait.
             Ok(spent) if !is_patient || spent.is_admitted() => Answer::Now(Ok(spent.into())),
-            // A request that may wait books a place ahead, under the lock.
-            _ if is_patient => {
-                Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take))
-            }
-            Ok(spent) => Answer::Now(Ok(spent.into())),
-            Err(not_spent) => {
+            Err(not_spent) if !is_patient => {
                 Answer::Now(self.take_otherwise(not_spent, charge, debit, fingerprint))
+            }
+            // A request that may wait books a place ahead, under the lock.
+            Ok(_) | Err(_) => {
+                Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take))
             }
         }
     }

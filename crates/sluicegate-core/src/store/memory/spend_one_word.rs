@@ -31,7 +31,7 @@ impl Table<OneWord> {
             // Spending here as well would give the key a second budget.
             return Err(SpendFailure::Elsewhere);
         }
-        spend_from(limit, bucket, (row, word), moment, cost, |_| true).ok_or(SpendFailure::Busy)
+        spend_from(limit, bucket, (row, word), moment, cost, |_| true)
     }
 
     /// Spends from a row that is in another of its four choices.
@@ -78,8 +78,7 @@ impl Table<OneWord> {
                 let until = expiry.saturating_add((expiry - tick) / 4);
                 locked.as_ref().map(|first| first.note_displaced_until(until)).is_some()
             };
-            let spent = spend_from(limit, other, (row, word), moment, cost, displaced_for_longer);
-            return spent.ok_or(SpendFailure::Busy);
+            return spend_from(limit, other, (row, word), moment, cost, displaced_for_longer);
         }
         Err(SpendFailure::Nowhere)
     }
@@ -95,7 +94,7 @@ fn spend_from(
     Moment { now, since }: Moment,
     cost: u64,
     may: impl FnOnce(u64) -> bool,
-) -> Option<Step> {
+) -> Result<Step, SpendFailure> {
     // A microsecond drains one, so the time until the row is free is the debt of this moment, and the words of the
     // bucket are made as if they had been written now. The step needs to know nothing about this table.
     let before = [now, word.free_at().saturating_sub(since)];
@@ -104,8 +103,8 @@ fn spend_from(
     if step.is_admitted() {
         let free_at = since + step.words()[1];
         if !may(free_at) || !bucket.replace(row, word, free_at) {
-            return None;
+            return Err(SpendFailure::Busy);
         }
     }
-    Some(step)
+    Ok(step)
 }
