@@ -174,7 +174,7 @@ where
     L: LimitsFor<V>,
     C: CostOf<V>,
 {
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         let cost = match self.cost.of(view) {
             Ok(cost) => cost,

@@ -1,7 +1,7 @@
 mod report;
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -224,13 +224,12 @@ impl Ip {
     /// # Errors
     ///
     /// If the adapter does not know the peer. The error says what to add to the server.
-    #[inline]
     pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
-        let address = match view.peer() {
-            // As most: nothing is translated, and the compiler need not move an IPv6 address about.
-            Some(IpAddr::V4(peer)) if matches!(self.trust, Trust::Nobody) => {
-                return Ok(IpAddr::V4(peer));
-            }
+        self.address_of(view, view.peer())
+    }
+
+    fn address_of<V: View>(&self, view: &V, peer: Option<IpAddr>) -> Result<IpAddr, Missing> {
+        let address = match peer {
             Some(peer) if matches!(self.trust, Trust::Nobody) => peer.to_canonical(),
             Some(peer) => self.behind_peer(view, peer.to_canonical()),
             None => return Err(Missing::server("the peer address", view.peer_hint())),
@@ -307,20 +306,39 @@ fn client(
 impl<V: View> Key<V> for Ip {
     #[inline]
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
-        // The number of bits is part of the key: a /48 and the first /64 within it have the same bytes.
-        match self.address(view)? {
-            // Written as one part: one word for IPv4, two words for IPv6 with up to 64 bits, three with more.
-            IpAddr::V4(v4) => {
-                let [a, b, c, d] = cut_v4(v4, self.prefix_v4).octets();
-                key.push(&[tag::IPV4, self.prefix_v4, a, b, c, d]);
-            }
+        match (&self.trust, view.peer()) {
+            // As most: nothing is translated, and the compiler need not move an IPv6 address about.
+            (Trust::Nobody, Some(IpAddr::V4(peer))) => push_v4(key, self.prefix_v4, peer),
+            (_, peer) => return self.write_any(view, peer, key),
+        }
+        Ok(())
+    }
+}
+
+impl Ip {
+    #[inline(never)]
+    fn write_any<V: View>(
+        &self,
+        view: &V,
+        peer: Option<IpAddr>,
+        key: &mut KeyBuf,
+    ) -> Result<(), Missing> {
+        match self.address_of(view, peer)? {
+            IpAddr::V4(v4) => push_v4(key, self.prefix_v4, v4),
             IpAddr::V6(v6) => push_v6(key, self.prefix_v6, v6),
         }
         Ok(())
     }
 }
 
-#[inline(never)]
+/// Written as one part: one word for IPv4, two words for IPv6 with up to 64 bits, three with more. The number of bits is
+/// in it: a /48 and the first /64 within it have the same bytes.
+#[inline]
+fn push_v4(key: &mut KeyBuf, bits: u8, address: Ipv4Addr) {
+    let [a, b, c, d] = cut_v4(address, bits).octets();
+    key.push(&[tag::IPV4, bits, a, b, c, d]);
+}
+
 fn push_v6(key: &mut KeyBuf, bits: u8, address: Ipv6Addr) {
     let mut part = [0; 18];
     part[0] = tag::IPV6;
