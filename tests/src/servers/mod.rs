@@ -16,6 +16,7 @@ mod until;
 
 pub use self::cluster::Cluster;
 pub use self::postgres::{Postgres, is_root};
+pub use self::process::{Directory, Process};
 pub use self::program::Program;
 pub use self::replica::Replica;
 pub use self::resp::{Connection, Reply};

@@ -27,7 +27,7 @@ const KEEPER: &str = r#"
 
 /// A program that runs until this is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub struct Process {
     id: u32,
     keeper: Child,
     orders: ChildStdin,
@@ -36,7 +36,13 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `program` in `directory`. Its output goes to the file `log` there.
-    pub(super) fn start(program: &Path, arguments: &[String], directory: &Directory) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If this machine has no shell.
+    pub fn start(program: &Path, arguments: &[String], directory: &Directory) -> Self {
+        // The shell may go on before the program has opened its own.
+        let _ = fs::remove_file(directory.0.join("log"));
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper"]).arg(&directory.0).arg(program).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -49,12 +55,16 @@ impl Process {
     }
 
     /// The process id.
-    pub(super) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.id
     }
 
     /// Sends a signal, such as `STOP`.
-    pub(super) fn signal(&mut self, signal: &str) {
+    ///
+    /// # Panics
+    ///
+    /// If the shell beside it was killed.
+    pub fn signal(&mut self, signal: &str) {
         writeln!(self.orders, "{signal}").expect("the shell reads on");
         assert_eq!(self.reply(), signal);
     }
@@ -77,10 +87,15 @@ impl Drop for Process {
 
 /// A temporary directory that is removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Directory(PathBuf);
+pub struct Directory(PathBuf);
 
 impl Directory {
-    pub(super) fn make() -> Self {
+    /// Makes an empty one.
+    ///
+    /// # Panics
+    ///
+    /// If the machine's folder for such directories cannot be written to.
+    pub fn make() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -95,12 +110,17 @@ impl Directory {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What the program has written.
-    pub(super) fn log(&self) -> io::Result<String> {
+    /// What the program has written since its last start.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be read, for example because it was never started.
+    pub fn log(&self) -> io::Result<String> {
         fs::read_to_string(self.0.join("log"))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::cluster::{
     Cluster, EtcdLease, Keys, delete, get, is_absent, is_of_lease, is_of_revision, put,
@@ -41,6 +41,8 @@ pub(super) struct Candidate {
     pub(super) longest: Duration,
     /// The lease in etcd that the key of this master ends with; 0 if this is not the master.
     pub(super) held: AtomicI64,
+    /// A lease that this candidate has given up while etcd was away; 0 if there is none.
+    pub(super) left_behind: AtomicI64,
 }
 
 /// Runs until the other end of `dropped` is gone, and then resigns.
@@ -62,6 +64,7 @@ impl Candidate {
         let mut fence = 0;
         loop {
             let next = Instant::now() + self.lease / LOOKS;
+            self.clean_up().await;
             if let Ok(Election::Won(held, known)) = self.look(&mut fence, roles).await {
                 // An error is that of a call, and has ended the mastership.
                 let _ = self.lead(held, fence, known, roles).await;
@@ -217,12 +220,26 @@ impl Candidate {
         Ok(true)
     }
 
-    /// Gives the mastership up. If etcd is away, it ends with its lease.
+    /// Gives the mastership up. If etcd is away, it ends with its lease, or when etcd is back.
     async fn resign(&self) {
         // Taken out, so that a record that comes later finds no lease, and nothing is revoked twice.
         let held = self.held.swap(0, Ordering::Relaxed);
         if held != 0 {
-            let _ = self.cluster.revoke(held).await;
+            self.left_behind.store(held, Ordering::Relaxed);
+            self.clean_up().await;
+        }
+    }
+
+    /// Revokes a lease that could not be revoked before. An etcd that starts again lets all leases begin anew, so nobody
+    /// would be the master for so long.
+    async fn clean_up(&self) {
+        let left = self.left_behind.load(Ordering::Relaxed);
+        if left == 0 {
+            return;
+        }
+        match self.cluster.revoke(left).await {
+            Err(status) if status.code() != Code::NotFound => {}
+            _ => self.left_behind.store(0, Ordering::Relaxed),
         }
     }
 }

@@ -67,8 +67,46 @@ impl Etcd {
         Ok(Self { members, dial: Arc::new(|endpoint| endpoint.connect_lazy()) })
     }
 
-    /// Sets how connections are made: with certificates of your own, for example. The channel has to be lazy, as
-    /// [`Endpoint::connect_lazy`] makes it.
+    /// Sets the authorities that may sign the certificates of the members, in PEM, instead of those of the system, and the
+    /// certificate that this client shows to them, with its private key.
+    ///
+    /// # Errors
+    /// A member has no `https://`, or a text is not what it should be.
+    #[cfg(feature = "tls")]
+    pub fn certificates(
+        self,
+        authorities: Option<&[u8]>,
+        own: Option<(&[u8], &[u8])>,
+    ) -> Result<Self, ConfigError> {
+        use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+        let plain = |member: &&Uri| member.scheme() != Some(&Scheme::HTTPS);
+        if let Some(plain) = self.members.iter().find(plain) {
+            let what = format!("the member `{plain}` has no TLS, but certificates are given");
+            return Err(ConfigError::new(what));
+        }
+        let tls = match authorities {
+            Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+            None => ClientTlsConfig::new().with_native_roots(),
+        };
+        let tls = match own {
+            Some((pem, key)) => tls.identity(Identity::from_pem(pem, key)),
+            None => tls,
+        };
+        let with_tls = move |endpoint: Endpoint| endpoint.tls_config(tls.clone());
+        for member in &self.members {
+            with_tls(Endpoint::from(member.clone())).map_err(|error| {
+                let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                ConfigError::new(format!("the certificates for etcd cannot be used: {why}"))
+            })?;
+        }
+        Ok(self.dial(move |endpoint| {
+            // It was tried.
+            with_tls(endpoint.clone()).unwrap_or(endpoint).connect_lazy()
+        }))
+    }
+
+    /// Sets how connections are made. The channel has to be lazy, as [`Endpoint::connect_lazy`] makes it.
     #[must_use]
     pub fn dial(mut self, dial: impl Fn(Endpoint) -> Channel + Send + Sync + 'static) -> Self {
         self.dial = Arc::new(dial);
@@ -171,6 +209,7 @@ impl Candidacy {
             lease,
             longest,
             held: AtomicI64::new(0),
+            left_behind: AtomicI64::new(0),
         });
         let (sender, roles) = watch::channel(Role::Other { master: None });
         let (held, dropped) = oneshot::channel();

@@ -1,7 +1,7 @@
 //! A real etcd: which of several servers of leases is the master, and limits that it keeps.
 
 mod rows;
-mod server;
+pub(crate) mod server;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use sluicegate_lease::etcd::{Etcd, EtcdMastership};
 use sluicegate_lease::pool::{Change, LeaseHolder};
 use sluicegate_lease::{Mastership, Role};
+use sluicegate_tests::certificates::Authority;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout};
 
@@ -230,10 +231,13 @@ async fn while_etcd_is_away_the_master_stays_until_its_time_is_over() {
     until_nobody(&one).await;
     assert!(Instant::now() >= end);
     server.start_again();
+    let began = Instant::now();
     let (next, known) = tokio::select! {
         next = until_master(&one) => next,
         next = until_master(&two) => next,
     };
+    // The old lease begins anew when etcd starts, and the last master ends it.
+    assert!(began.elapsed() < LEASE, "{:?}", began.elapsed());
     assert!(next > first);
     assert_eq!(known, Some(vec!["a".into()]));
 }
@@ -258,7 +262,47 @@ async fn a_short_absence_of_etcd_changes_nothing() {
 #[tokio::test]
 async fn the_next_member_is_asked_if_one_does_not_answer() {
     let server = Server::start();
-    let etcd = Etcd::new(["http://127.0.0.1:1", server.address()]).expect("addresses");
+    let etcd = Etcd::new(["http://127.0.0.1:1", &server.address()]).expect("addresses");
     let one = etcd.mastership("quota", "http://one").stand().expect("a candidate");
     until_master(&one).await;
+}
+
+#[tokio::test]
+async fn a_master_is_elected_over_tls_by_those_that_trust_etcd_and_show_a_certificate() {
+    let (authority, stranger) = (Authority::new("etcd"), Authority::new("stranger"));
+    let server = Server::start_with_tls(&authority);
+    let stand = |trusted: &Authority, signer: &Authority, address: &str| {
+        let (certificate, key) = signer.sign("sluicegate");
+        let etcd = Etcd::new([server.address()]).expect("an address");
+        let etcd = etcd.certificates(
+            Some(trusted.pem().as_bytes()),
+            Some((certificate.as_bytes(), key.as_bytes())),
+        );
+        etcd.expect("certificates").mastership("quota", address).stand().expect("a candidate")
+    };
+    // Neither of them ever hears who is the master.
+    let strangers = [
+        stand(&stranger, &authority, "http://trusts-another"),
+        stand(&authority, &stranger, "http://is-another"),
+    ];
+    let one = stand(&authority, &authority, "http://one");
+    until_master(&one).await;
+    record(&one, vec![joined("a")]).await.expect("a record");
+    until_other(&stand(&authority, &authority, "http://two"), "http://one").await;
+    for stranger in strangers {
+        assert_eq!(*stranger.roles().borrow(), Role::Other { master: None });
+    }
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_an_error() {
+    let error = |member: &str, pem: &[u8]| {
+        let etcd = Etcd::new([member]).expect("an address");
+        etcd.certificates(Some(pem), None).expect_err("an error").to_string()
+    };
+    let plain = error("http://127.0.0.1:2379", Authority::new("etcd").pem().as_bytes());
+    assert!(plain.contains("has no TLS"), "{plain}");
+    let broken = "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n";
+    let broken = error("https://127.0.0.1:2379", broken.as_bytes());
+    assert!(broken.contains("cannot be used"), "{broken}");
 }

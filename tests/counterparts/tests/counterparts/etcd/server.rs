@@ -1,23 +1,12 @@
 use std::env;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::thread::sleep;
-use std::time::Duration;
 
 use sluicegate_counterparts::find;
-use tempfile::TempDir;
-
-/// Runs a program until the input of this shell ends: because it is closed, or because the process of the test has ended.
-const KEEPER: &str = r#"
-    exec 3<&0
-    "$@" &
-    server=$!
-    { read -r _; kill -s KILL "$server"; } <&3 &
-    wait "$server"
-"#;
+use sluicegate_tests::certificates::Authority;
+use sluicegate_tests::servers::{Directory, Process, until};
 
 /// Held while an etcd starts.
 static STARTING: Mutex<()> = Mutex::new(());
@@ -27,20 +16,41 @@ const ATTEMPTS: usize = 20;
 
 /// A real etcd on a free port, with a directory of its own.
 pub(crate) struct Server {
-    directory: TempDir,
     clients: String,
     peers: String,
-    process: Option<Child>,
+    process: Option<Process>,
+    has_tls: bool,
+    // Dropped last, because the process works in it.
+    directory: Directory,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// Starts one that speaks TLS, with a certificate for `localhost` by this authority, and asks clients for a certificate
+    /// by it.
+    pub(crate) fn start_with_tls(authority: &Authority) -> Self {
+        Self::start_with(Some(authority))
+    }
+
+    fn start_with(authority: Option<&Authority>) -> Self {
         // Until it listens, another test may be given the same port.
         let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..ATTEMPTS {
-            let directory = tempfile::tempdir().expect("a directory");
             let [clients, peers] = free_addresses();
-            let mut server = Self { directory, clients, peers, process: None };
+            let directory = Directory::make();
+            if let Some(authority) = authority {
+                let (certificate, key) = authority.sign("localhost");
+                let files =
+                    [(CERTIFICATE, &*certificate), (KEY, &key), (AUTHORITY, authority.pem())];
+                for (name, text) in files {
+                    fs::write(directory.path().join(name), text).expect("a file");
+                }
+            }
+            let has_tls = authority.is_some();
+            let mut server = Self { clients, peers, process: None, has_tls, directory };
             if server.listens() {
                 return server;
             }
@@ -48,8 +58,10 @@ impl Server {
         panic!("etcd does not start");
     }
 
-    pub(crate) fn address(&self) -> &str {
-        &self.clients
+    /// Its address, such as `http://127.0.0.1:2379`.
+    pub(crate) fn address(&self) -> String {
+        let port = self.clients.rsplit_once(':').expect("a port").1;
+        if self.has_tls { format!("https://localhost:{port}") } else { self.clients.clone() }
     }
 
     /// Starts it with what it had when it was killed.
@@ -60,73 +72,65 @@ impl Server {
 
     /// Starts it, and returns whether it listens. Otherwise another program has taken a port of it.
     fn listens(&mut self) -> bool {
-        let mut process = self.spawn();
-        let port = self.clients.trim_start_matches("http://");
-        let mut listens = false;
-        while !listens && process.try_wait().expect("a process").is_none() {
-            pause();
-            listens = TcpStream::connect(port).is_ok();
-        }
-        let has_ended = process.try_wait().expect("a process").is_some();
-        self.process = Some(process);
-        listens && !has_ended
+        self.process = None;
+        self.process = Some(self.spawn());
+        until("etcd to start", || {
+            let log = self.directory.log().unwrap_or_default();
+            if log.contains("address already in use") {
+                return Some(false);
+            }
+            log.contains("ready to serve client requests").then_some(true)
+        })
     }
 
-    fn spawn(&self) -> Child {
+    fn spawn(&self) -> Process {
         let Self { clients, peers, .. } = self;
-        let data = self.data();
-        // Stores of a static runtime are not dropped when the process ends.
-        let mut command = Command::new("sh");
-        command.args(["-c", KEEPER, "keeper"]).arg(find("etcd"));
+        let scheme = if self.has_tls { "https://" } else { "http://" };
+        let clients = &clients.replace("http://", scheme);
+        // Settings of the machine's own etcd must not count.
+        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let settings = names.filter(|name| name.starts_with("ETCD_"));
+        let mut arguments: Vec<_> = settings.flat_map(|name| ["-u".to_owned(), name]).collect();
+        arguments.push(find("etcd").to_string_lossy().into_owned());
         for (option, value) in [
-            ("--data-dir", &*data.to_string_lossy()),
+            ("--data-dir", DATA),
             ("--listen-client-urls", clients),
             ("--advertise-client-urls", clients),
             ("--listen-peer-urls", peers),
             ("--initial-advertise-peer-urls", peers),
             ("--initial-cluster", &format!("default={peers}")),
         ] {
-            command.args([option, value]);
+            arguments.extend([option.to_owned(), value.to_owned()]);
         }
-        // Settings of the machine's own etcd must not count.
-        for (name, _) in env::vars_os() {
-            if name.to_string_lossy().starts_with("ETCD_") {
-                command.env_remove(name);
+        if self.has_tls {
+            let files = [("--cert-file", CERTIFICATE), ("--key-file", KEY)];
+            for (option, file) in files.into_iter().chain([("--trusted-ca-file", AUTHORITY)]) {
+                arguments.extend([option.to_owned(), file.to_owned()]);
             }
+            arguments.push("--client-cert-auth".to_owned());
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("every Unix has a shell")
+        Process::start(Path::new("env"), &arguments, &self.directory)
     }
 
     /// Ends it as a machine without power does.
     pub(crate) fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            drop(process.stdin.take());
-            let _ = process.wait();
-        }
+        self.process = None;
     }
 
     /// Deletes what it has.
     pub(crate) fn lose_everything(&self) {
         assert!(self.process.is_none(), "it is killed first");
-        fs::remove_dir_all(self.data()).expect("a directory that is deleted");
-    }
-
-    fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+        let data = self.directory.path().join(DATA);
+        fs::remove_dir_all(data).expect("a directory that is deleted");
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
+/// Where it keeps what it has, in its directory.
+const DATA: &str = "data";
 
-#[expect(clippy::disallowed_methods, reason = "another process starts, which no clock can hurry")]
-fn pause() {
-    sleep(Duration::from_millis(10));
-}
+const CERTIFICATE: &str = "server.pem";
+const KEY: &str = "server.key";
+const AUTHORITY: &str = "authority.pem";
 
 /// Two at once, so that they differ.
 fn free_addresses() -> [String; 2] {
