@@ -31,6 +31,7 @@
 //! | `sluicegate_quota_buckets` | | gauge: buckets that hold a part of a capacity, with those of lost streams |
 //! | `sluicegate_quota_reports_total` | | counter: messages of Envoys with reports of usage |
 //! | `sluicegate_quota_ignored_buckets_total` | | counter: reported buckets that no capacity is for, or that are too many |
+//! | `sluicegate_master_away` | | gauge: 1 while this server knows no server that divides the capacity, or its last call could not reach it |
 //! | `sluicegate_rls_shadowed_total` | | counter: descriptors over a limit that is a shadow or a quota |
 
 //!

@@ -104,15 +104,17 @@ impl fmt::Debug for Election {
     }
 }
 
-/// Tells the log of each change of the master.
-pub(super) async fn log(mut roles: watch::Receiver<Role>) {
+/// Tells the log of each change of the master, and `tell` of each role.
+pub(super) async fn log(mut roles: watch::Receiver<Role>, tell: impl Fn(&Role)) {
     // Nobody is known before the first answer of the store.
     let mut last = Some(Err(None));
     roles.mark_changed();
     while roles.changed().await.is_ok() {
-        let role = match &*roles.borrow_and_update() {
-            Role::Master { fence, .. } => Ok(*fence),
-            Role::Other { master } => Err(master.clone()),
+        let role = roles.borrow_and_update().clone();
+        tell(&role);
+        let role = match role {
+            Role::Master { fence, .. } => Ok(fence),
+            Role::Other { master } => Err(master),
         };
         match &role {
             same if last.as_ref() == Some(same) => {}

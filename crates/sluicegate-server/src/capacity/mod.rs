@@ -5,6 +5,7 @@
 //! Each client needs a name in the pool that no other has.
 
 mod callers;
+mod contact;
 mod election;
 mod file;
 mod lines;
@@ -106,8 +107,8 @@ impl Shared {
         let Election { stand, among } = election.unwrap_or_else(|| Election::alone(false));
         let leases = stand(service).start().expect("a root has no parent");
         tokio::spawn(Pulse::beat(Arc::downgrade(&self.0.pulse)));
-        if let Some(among) = among {
-            tokio::spawn(election::log(among.roles));
+        if let Some((among, masters)) = among.zip(self.masters().cloned()) {
+            tokio::spawn(election::log(among.roles, move |role| masters.set_role(role)));
         }
         let shared = Arc::downgrade(&self.0);
         self.0.capacities.live().on_event(move |event| {

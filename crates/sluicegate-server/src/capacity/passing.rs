@@ -26,6 +26,7 @@ use tonic::server::NamedService;
 use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
 
+use super::contact::Contact;
 use super::election::Among;
 use super::lines::{Lines, Place};
 use super::pulse::Pulse;
@@ -40,6 +41,7 @@ pub(crate) struct Masters(Arc<Inner>);
 
 struct Inner {
     roles: watch::Receiver<Role>,
+    contact: Contact,
     lines: Lines,
     pulse: Arc<Pulse>,
     is_stopping: watch::Sender<bool>,
@@ -47,8 +49,13 @@ struct Inner {
 
 impl Masters {
     pub(super) fn new(Among { roles, is_stopping }: Among, pulse: Arc<Pulse>) -> Self {
-        let lines = Lines::default();
-        Self(Arc::new(Inner { roles, lines, pulse, is_stopping }))
+        let (contact, lines) = (Contact::new(), Lines::default());
+        Self(Arc::new(Inner { roles, contact, lines, pulse, is_stopping }))
+    }
+
+    /// Hears of each role of this server.
+    pub(super) fn set_role(&self, role: &Role) {
+        self.0.contact.set_role(role);
     }
 
     /// The address of the master, if another server is known to be it.
@@ -98,10 +105,10 @@ impl Masters {
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
-        let mut passed = (self.0.lines.to(&master).await, master);
+        let mut passed = (self.place_at(&master).await, master);
         if let (Err(away), master) = &passed {
             passed = match timeout(NEXT, self.next(master)).await {
-                Ok(Some(next)) => (self.0.lines.to(&next).await, next),
+                Ok(Some(next)) => (self.place_at(&next).await, next),
                 Ok(None) => return service.call(call).await,
                 Err(_) => return Ok(away.clone().into_http()),
             };
@@ -111,6 +118,16 @@ impl Masters {
             (Err(away), _) => Err(away),
         };
         Ok(answer.unwrap_or_else(Status::into_http))
+    }
+
+    /// A place on a connection to this master.
+    async fn place_at(&self, master: &str) -> Result<Place, Status> {
+        let place = self.0.lines.to(master).await;
+        match &place {
+            Ok(_) => self.0.contact.reached(master),
+            Err(away) => self.0.contact.failed(master, &away.message()),
+        }
+        place
     }
 
     /// The next master, once it is another one. None if it is this server.
