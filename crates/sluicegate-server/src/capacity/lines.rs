@@ -95,7 +95,7 @@ impl Lines {
             return Err(unreachable(server, "it has TLS, and this server has no certificate"));
         };
         let config = tls.client().map_err(|error| unreachable(server, error))?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| wrong())?;
+        let name = ServerName::try_from(tls.name_of(host).to_owned()).map_err(|_| wrong())?;
         let stream = TlsConnector::from(Arc::new(config)).connect(name, tcp).await;
         shake_hands(server, TokioIo::new(stream.map_err(|error| unreachable(server, error))?)).await
     }

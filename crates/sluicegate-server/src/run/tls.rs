@@ -24,12 +24,13 @@ pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
     clients: Option<PathBuf>,
+    name: Option<Box<str>>,
 }
 
 impl Tls {
     /// A certificate, followed by those that vouch for it, and its private key.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { certificate: certificate.into(), key: key.into(), clients: None }
+        Self { certificate: certificate.into(), key: key.into(), clients: None, name: None }
     }
 
     /// Accepts only clients with a certificate that one of these authorities has signed: mutual TLS.
@@ -39,8 +40,20 @@ impl Tls {
         self
     }
 
+    /// Expects this name in the certificates of other servers like this one, instead of the host that it calls.
+    #[must_use]
+    pub fn name_of_others(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The name that the certificate of another server at this host has to have.
+    pub(crate) fn name_of<'a>(&'a self, host: &'a str) -> &'a str {
+        self.name.as_deref().unwrap_or(host)
+    }
+
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        let Self { certificate, key, clients } = self;
+        let Self { certificate, key, clients, name: _ } = self;
         [certificate, key].into_iter().chain(clients).map(PathBuf::as_path)
     }
 

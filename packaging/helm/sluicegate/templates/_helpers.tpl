@@ -58,8 +58,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.masters.url .Values.masters.secret.name -}}
 {{- fail "masters.url and masters.secret.name are both set: one of them has the address" -}}
 {{- end -}}
-{{- if and (include "sluicegate.hasMasters" .) .Values.tls.secret -}}
-{{- fail "masters does not go with tls.secret: pods call each other by their addresses, which the certificate lacks" -}}
+{{- if and (include "sluicegate.hasMasters" .) .Values.tls.secret (not .Values.masters.tlsName) -}}
+{{- fail "masters with tls.secret needs masters.tlsName, a name in the certificate: pods call each other by their addresses, which it lacks" -}}
+{{- end -}}
+{{- if and .Values.masters.tlsName (not (and (include "sluicegate.hasMasters" .) .Values.tls.secret)) -}}
+{{- fail "masters.tlsName is a name in the certificate of replicas that elect one of them: set tls.secret and masters.url or masters.secret" -}}
+{{- end -}}
+{{- if and .Values.masters.authorities (not (include "sluicegate.hasMasters" .)) -}}
+{{- fail "masters.authorities needs masters.url or masters.secret" -}}
 {{- end -}}
 {{- if and .Values.state.enabled (include "sluicegate.hasRedis" .) -}}
 {{- fail "state.enabled keeps what is counted in memory, and with redis nothing is: set one of them" -}}

@@ -46,8 +46,8 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .nothing_leased(deciding.nothing_leased)
         .overrides(!deciding.no_overrides);
     let store = Counting::new(&store, deadline)?;
-    let (has_capacity, has_tls) = (files.capacity.is_some(), ports.tls_certificate.is_some());
-    let service = masters.among(service, has_capacity, has_tls)?;
+    let own = ports.tls_certificate.as_deref().zip(ports.tls_key.as_deref());
+    let service = masters.among(service, files.capacity.is_some(), own)?;
     let service = store.under(service).build()?;
 
     let mut server = Server::new(service)
@@ -60,7 +60,7 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         let grace = Duration::from_secs(ports.connection_grace);
         server = server.connection_age(Duration::from_secs(age), grace);
     }
-    let bound = with_ports(server, ports)?.bind().await?;
+    let bound = with_ports(server, ports, masters.advertise_name.as_deref())?.bind().await?;
     let reload = bound.reload();
     let _certificate = is_watched.then(|| reload.watch()).transpose()?;
     let addresses = bound.addresses();
@@ -80,7 +80,12 @@ fn refused(show_keys: bool) -> Result<Watch, Box<dyn Error>> {
     Ok(watch.redacted(&secret))
 }
 
-fn with_ports(mut server: Server, ports: Ports) -> Result<Server, Box<dyn Error>> {
+/// `name` is that in the certificates of other servers.
+fn with_ports(
+    mut server: Server,
+    ports: Ports,
+    name: Option<&str>,
+) -> Result<Server, Box<dyn Error>> {
     for (port, open) in [
         (ports.grpc, Server::grpc as fn(Server, _) -> Server),
         (ports.http, Server::http),
@@ -95,7 +100,10 @@ fn with_ports(mut server: Server, ports: Ports) -> Result<Server, Box<dyn Error>
         server = server.token(token);
     }
     if let (Some(certificate), Some(key)) = (ports.tls_certificate, ports.tls_key) {
-        let tls = Tls::new(certificate, key);
+        let mut tls = Tls::new(certificate, key);
+        if let Some(name) = name {
+            tls = tls.name_of_others(name);
+        }
         server = server.tls(match ports.tls_clients {
             Some(authorities) => tls.clients(authorities),
             None => tls,

@@ -182,10 +182,31 @@ async fn a_call_waits_for_the_next_master_where_the_last_one_is_away() {
 
 #[tokio::test]
 async fn servers_with_mutual_tls_show_their_certificates_to_each_other() {
+    assert_eq!(order_over_mutual_tls("localhost", "localhost", None).await, Ok(()));
+}
+
+/// As pods are, whose addresses no certificate has.
+#[tokio::test]
+async fn servers_are_called_by_addresses_that_their_certificates_lack() {
+    let name = "limits.example";
+    assert_eq!(order_over_mutual_tls("127.0.0.1", name, Some(name)).await, Ok(()));
+    for other in [None, Some("other.example")] {
+        let refused = order_over_mutual_tls("127.0.0.1", name, other).await.expect_err("an error");
+        assert!(refused.contains("certificate"), "{refused}");
+    }
+}
+
+/// Calls a server with a certificate for `name`. It passes the call on to the master at `host`, in whose certificate it
+/// expects `expected`.
+async fn order_over_mutual_tls(
+    host: &str,
+    name: &str,
+    expected: Option<&str>,
+) -> Result<(), String> {
     let authority = Authority::new("all");
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
-    let (certificate, key) = authority.sign("localhost");
+    let (certificate, key) = authority.sign(name);
     std::fs::write(at("capacity.toml"), CAPACITY).expect("a file");
     std::fs::write(at("server.pem"), &certificate).expect("a file");
     std::fs::write(at("server.key"), &key).expect("a file");
@@ -195,21 +216,31 @@ async fn servers_with_mutual_tls_show_their_certificates_to_each_other() {
         let policies = Policies::new().capacity(at("capacity.toml")).expect("a valid file");
         let service = Service::builder(policies).mastership(Decided(role.clone())).build();
         let any = "127.0.0.1:0".parse().expect("an address");
-        let tls = Tls::new(at("server.pem"), at("server.key")).clients(at("clients.pem"));
+        let mut tls = Tls::new(at("server.pem"), at("server.key")).clients(at("clients.pem"));
+        if let Some(expected) = expected {
+            tls = tls.name_of_others(expected);
+        }
         let server = Server::new(service.expect("a service")).grpc(any).tls(tls);
         let bound = server.bind().await.expect("a free port");
         let port = bound.addresses().grpc.expect("a port").port();
         tokio::spawn(bound.run(std::future::pending()));
-        (format!("https://localhost:{port}"), role)
+        (format!("https://{host}:{port}"), role)
     };
     let (one, _one) = start(master(1)).await;
     let (two, _two) = start(other(&one)).await;
     let tls = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(authority.pem()))
-        .identity(Identity::from_pem(certificate, key));
+        .identity(Identity::from_pem(certificate, key))
+        .domain_name(name);
     let channel = Channel::from_shared(two).expect("an address").tls_config(tls).expect("TLS");
-    let mut envoy = Envoy::over(channel.connect().await.expect("a connection")).await;
+    let channel = channel.connect().await.expect("a connection");
+    let reports = tokio_stream::pending::<RateLimitQuotaUsageReports>();
+    let mut client = RateLimitQuotaServiceClient::new(channel.clone());
+    let opened = timeout(PATIENCE, client.stream_rate_limit_quotas(reports)).await;
+    opened.expect("an answer").map_err(|status| status.message().to_owned())?;
+    let mut envoy = Envoy::over(channel).await;
     envoy.report("edge", "db", 5);
     let order = timeout(PATIENCE, envoy.orders.message()).await.expect("an order");
     assert!(order.expect("a message").is_some());
+    Ok(())
 }

@@ -204,8 +204,13 @@ fn values_that_cannot_be_meant_are_errors_that_say_why() {
         ),
         (
             json!({ "capacity": CAPACITY, "masters": { "url": "redis://r" }, "tls": { "secret": "s" } }),
-            "masters does not go with tls.secret",
+            "masters with tls.secret needs masters.tlsName",
         ),
+        (
+            json!({ "capacity": CAPACITY, "masters": { "url": "redis://r", "tlsName": "n" } }),
+            "set tls.secret and masters.url",
+        ),
+        (json!({ "masters": { "authorities": "ca" } }), "masters.authorities needs masters.url"),
         (
             json!({ "state": { "enabled": true }, "redis": { "url": "redis://r" } }),
             "with redis nothing is",
@@ -296,6 +301,34 @@ fn replicas_that_elect_a_master_share_a_file_of_capacity() {
     let values = json!({ "capacity": CAPACITY, "masters": { "secret": { "name": "store" } } });
     let secret = variable(&rendered(&values), "SLUICEGATE_MASTERS");
     assert_eq!(secret["valueFrom"]["secretKeyRef"], json!({ "name": "store", "key": "url" }));
+}
+
+#[test]
+fn replicas_with_tls_call_each_other_by_a_name_in_their_certificate() {
+    let mut values = json!({
+        "rules": "",
+        "capacity": CAPACITY,
+        "replicas": 3,
+        "masters": { "url": "etcds://etcd:2379", "authorities": "etcd-ca", "tlsName": "limits.example" },
+        "tls": { "secret": "certificate" },
+    });
+    let manifests = rendered(&values);
+    let arguments = words(&pod(&manifests)["containers"][0]["args"]);
+    for word in [
+        "--advertise-name=limits.example",
+        "--masters-authorities=/etc/sluicegate/masters/ca.crt",
+        "--tls-certificate=/etc/sluicegate/tls/tls.crt",
+    ] {
+        assert!(arguments.contains(&word.to_owned()), "{word}: {arguments:?}");
+    }
+    let volumes = pod(&manifests)["volumes"].as_array().expect("volumes");
+    let volume = volumes.iter().find(|volume| volume["name"] == "masters").expect("a volume");
+    assert_eq!(volume["secret"]["secretName"], "etcd-ca");
+    // One replica alone needs neither.
+    values["masters"] = json!({});
+    values["replicas"] = json!(1);
+    let arguments = words(&pod(&rendered(&values))["containers"][0]["args"]);
+    assert!(!arguments.iter().any(|word| word.contains("name=") || word.contains("masters")));
 }
 
 #[test]
