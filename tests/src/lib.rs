@@ -1,7 +1,10 @@
 //! Tests that several crates have to pass: [`conformance`](mod@conformance) for every store, [`servers`] for tests that
-//! need a Redis server, the simulated servers of [`overload`](mod@overload), and a [`Request`] without a framework.
+//! need a Redis server, the [command](mod@command) in processes of its own, the simulated servers of
+//! [`overload`](mod@overload), and a [`Request`] without a framework.
 
 pub mod certificates;
+#[cfg(unix)]
+pub mod command;
 pub mod conformance;
 pub mod log;
 pub mod operations;

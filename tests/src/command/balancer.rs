@@ -9,14 +9,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
 /// Passes each connection on to the next of its servers. It ends when this is dropped.
-pub(super) struct Balancer {
-    pub(super) address: SocketAddr,
+#[derive(Debug)]
+pub struct Balancer {
+    /// Where it listens.
+    pub address: SocketAddr,
     servers: Arc<Mutex<Vec<SocketAddr>>>,
     task: AbortHandle,
 }
 
 impl Balancer {
-    pub(super) async fn start() -> Self {
+    /// Listens on a free port. There are no servers yet.
+    ///
+    /// # Panics
+    ///
+    /// If there is no free port.
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let servers = Arc::<Mutex<Vec<SocketAddr>>>::default();
@@ -24,7 +31,8 @@ impl Balancer {
         Self { address, servers, task }
     }
 
-    pub(super) fn add(&self, server: SocketAddr) {
+    /// Adds a server.
+    pub fn add(&self, server: SocketAddr) {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).push(server);
     }
 }

@@ -1,62 +1,63 @@
-//! Three servers with one Redis.
+//! Servers of which one divides the capacity.
 
+use std::path::Path;
 use std::time::Duration;
 
-use sluicegate_tests::servers;
-use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use super::super::sluicegate::{PATIENCE, Sluicegate};
-use super::balancer::Balancer;
-use super::users::CAPACITY;
+use super::{Balancer, PATIENCE, Sluicegate};
+use crate::servers::Directory;
 
-pub(super) struct Cluster {
-    pub(super) redis: servers::Server,
-    pub(super) servers: Vec<Sluicegate>,
+/// Three servers that share a file of capacity, behind a load balancer that knows nothing of that.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The servers.
+    pub servers: Vec<Sluicegate>,
     /// In front of all servers.
-    pub(super) balancer: Balancer,
+    pub balancer: Balancer,
     /// In front of each, at the address that the others know: the port of a server is not known before it runs.
     _ports: Vec<Balancer>,
-    _directory: TempDir,
+    _directory: Directory,
 }
 
 const SERVERS: usize = 3;
 
+const DESCRIPTORS: &str = "domain: none\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1 } }]\n";
+
 impl Cluster {
-    pub(super) async fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+    /// Starts the servers with this text as `--capacity` and `masters` as the URL of their store, and waits until one of them
+    /// divides the capacity.
+    ///
+    /// # Panics
+    ///
+    /// If they do not start, or none is the master within a minute.
+    pub async fn start(program: &Path, masters: &str, capacity: &str) -> Self {
+        let directory = Directory::make();
         let file = directory.path().join("capacity.toml");
-        let text = format!(
-            "[[capacity]]\nname = \"db\"\nlimit = \"{CAPACITY}/second burst 100\"\nlease = \"10 seconds\"\n\
-             [[capacity.envoy]]\ndomain = \"edge\"\nbucket = {{ service = \"db\" }}\n"
-        );
-        std::fs::write(&file, text).expect("a file");
+        std::fs::write(&file, capacity).expect("a file");
         let file = file.to_str().expect("text");
-        let redis = servers::Server::start();
         let (balancer, mut ports, mut servers) = (Balancer::start().await, Vec::new(), Vec::new());
         for _ in 0..SERVERS {
             let port = Balancer::start().await;
-            let (masters, own) = (redis.url(), port.address.to_string());
-            let server = Sluicegate::start(&[
-                "--capacity",
-                file,
-                "--masters",
-                &masters,
-                "--advertise",
-                &own,
-            ]);
+            let own = port.address.to_string();
+            let options = ["--capacity", file, "--masters", masters, "--advertise", &own];
+            let server = Sluicegate::start(program, DESCRIPTORS, &options);
             port.add(server.grpc);
             balancer.add(server.grpc);
             ports.push(port);
             servers.push(server);
         }
-        let cluster = Self { redis, servers, balancer, _ports: ports, _directory: directory };
+        let cluster = Self { servers, balancer, _ports: ports, _directory: directory };
         cluster.any_master().await;
         cluster
     }
 
     /// The server that says it is the master.
-    pub(super) fn master(&self) -> usize {
+    ///
+    /// # Panics
+    ///
+    /// If none does.
+    pub fn master(&self) -> usize {
         self.masters().next().expect("a master")
     }
 
@@ -65,12 +66,21 @@ impl Cluster {
         servers.filter(|(_, server)| is_master(server)).map(|(at, _)| at)
     }
 
-    pub(super) async fn any_master(&self) {
+    /// Waits until a server says that it is the master.
+    ///
+    /// # Panics
+    ///
+    /// If none does within a minute.
+    pub async fn any_master(&self) {
         self.another_master(usize::MAX).await;
     }
 
     /// Waits until this server says that it is not the master any more.
-    pub(super) async fn steps_down(&self, at: usize) {
+    ///
+    /// # Panics
+    ///
+    /// If it does not within a minute.
+    pub async fn steps_down(&self, at: usize) {
         let has_stepped_down = async {
             while is_master(&self.servers[at]) {
                 sleep(Duration::from_millis(5)).await;
@@ -80,7 +90,11 @@ impl Cluster {
     }
 
     /// Waits until a server other than this one says that it is the master.
-    pub(super) async fn another_master(&self, last: usize) {
+    ///
+    /// # Panics
+    ///
+    /// If none does within a minute.
+    pub async fn another_master(&self, last: usize) {
         let elected = async {
             while !self.masters().any(|at| at != last) {
                 sleep(Duration::from_millis(5)).await;

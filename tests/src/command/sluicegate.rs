@@ -1,54 +1,56 @@
 //! The command `sluicegate serve` on free ports.
 
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
-use sluicegate_tests::servers::until;
-use tempfile::TempDir;
 
-/// Longer than anything takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use crate::servers::{Directory, until};
 
-pub(crate) const FILE: &str = "domain: edge
-descriptors:
-- key: user
-  rate_limit: { unit: year, requests_per_unit: 4000000000 }
-";
-
-pub(crate) struct Sluicegate {
+/// A server in a process of its own, which is killed when this is dropped.
+#[derive(Debug)]
+pub struct Sluicegate {
     process: Child,
     lines: Arc<Mutex<Vec<Value>>>,
-    pub(crate) file: PathBuf,
-    pub(crate) grpc: SocketAddr,
-    pub(crate) http: SocketAddr,
-    _directory: TempDir,
+    /// The file of Envoy's service.
+    pub file: PathBuf,
+    /// Its gRPC port.
+    pub grpc: SocketAddr,
+    /// Its HTTP port.
+    pub http: SocketAddr,
+    // Dropped last.
+    _directory: Directory,
 }
 
 impl Sluicegate {
-    pub(crate) fn start(more: &[&str]) -> Self {
-        Self::start_with(FILE, more)
-    }
-
-    pub(crate) fn start_with(text: &str, more: &[&str]) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+    /// Starts the program as `sluicegate serve`, with this file of Envoy's service and further options, on free ports, and
+    /// waits until it serves. Nothing of the environment counts, there is no dashboard unless `--admin` is among the
+    /// options, and files are not watched.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn start(program: &Path, text: &str, more: &[&str]) -> Self {
+        let directory = Directory::make();
         let file = directory.path().join("ratelimit.yaml");
         std::fs::write(&file, text).expect("a file");
         let any = "127.0.0.1:0";
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
+        let mut command = Command::new(program);
         command.args(["serve", "--log", "json", "--no-watch"]);
         if !more.contains(&"--admin") {
             command.args(["--admin", "off"]);
         }
         command.args(["--grpc", any, "--http", any, "--envoy"]).arg(&file).args(more);
-        command.env_remove("SLUICEGATE_REDIS").env_remove("SLUICEGATE_LOG");
-        command.env_remove("SLUICEGATE_ADMIN_TOKEN").env_remove("SLUICEGATE_STATE");
-        command.env_remove("SLUICEGATE_MASTERS").env_remove("SLUICEGATE_ADVERTISE");
+        for (name, _) in env::vars_os() {
+            if name.to_string_lossy().starts_with("SLUICEGATE_") {
+                command.env_remove(name);
+            }
+        }
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the command");
         let errors = BufReader::new(process.stderr.take().expect("a pipe"));
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -67,32 +69,56 @@ impl Sluicegate {
         started
     }
 
-    pub(crate) fn port(&self, name: &str) -> SocketAddr {
+    /// The address of a port by its name in the log.
+    ///
+    /// # Panics
+    ///
+    /// If it does not serve one.
+    pub fn port(&self, name: &str) -> SocketAddr {
         let line = self.logged(|line| line["message"] == "serving" && line["port"] == name);
         line["address"].as_str().and_then(|address| address.parse().ok()).expect("an address")
     }
 
     /// The first log line like this, once there is one.
-    pub(crate) fn logged(&self, like: impl Fn(&Value) -> bool) -> Value {
+    ///
+    /// # Panics
+    ///
+    /// If there is none for a minute.
+    pub fn logged(&self, like: impl Fn(&Value) -> bool) -> Value {
         until("a log line", || self.lines().into_iter().find(&like))
     }
 
-    pub(crate) fn says(&self, message: &str) -> Value {
+    /// The first log line with this in its message.
+    ///
+    /// # Panics
+    ///
+    /// If there is none for a minute.
+    pub fn says(&self, message: &str) -> Value {
         self.logged(|line| line["message"].as_str().is_some_and(|said| said.contains(message)))
     }
 
-    pub(crate) fn lines(&self) -> Vec<Value> {
+    /// Its log so far.
+    pub fn lines(&self) -> Vec<Value> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
+    /// Sends a signal, such as `STOP`.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &id]).status().expect("kill");
         assert!(sent.success());
     }
 
     /// How the process ended, once it has.
-    pub(crate) fn ended(&mut self) -> ExitStatus {
+    ///
+    /// # Panics
+    ///
+    /// If it does not end within a minute.
+    pub fn ended(&mut self) -> ExitStatus {
         until("the end of the process", || self.process.try_wait().expect("a process"))
     }
 }

@@ -15,7 +15,7 @@ use sluicegate_lease::{Amount, Lease, LeaseClient, LeasedLimit, Wants};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-use super::sluicegate::{PATIENCE, Sluicegate};
+use super::sluicegate::{PATIENCE, Sluicegate, serve};
 
 /// Requests a second.
 const CAPACITY: u64 = 200;
@@ -93,7 +93,7 @@ async fn applications_that_lease_from_the_server_never_serve_more_than_there_is(
     let file = Capacity::new();
     let path = file.path();
     let path = path.to_str().expect("text");
-    let server = Sluicegate::start(&["--capacity", path, "--nothing-leased"]);
+    let server = serve(&["--capacity", path, "--nothing-leased"]);
     let begun = Instant::now();
     let mut applications = [(); 2].map(|()| Application::start(&server));
     for application in &mut applications {
@@ -130,7 +130,7 @@ async fn applications_that_lease_from_the_server_never_serve_more_than_there_is(
 async fn a_server_that_may_have_had_a_predecessor_hands_out_nothing_at_first() {
     let file = Capacity::new();
     let path = file.path();
-    let server = Sluicegate::start(&["--capacity", path.to_str().expect("text")]);
+    let server = serve(&["--capacity", path.to_str().expect("text")]);
     let application = Application::start(&server);
     // The lease is 10 seconds long, and so long may clients of the last server have theirs.
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -142,8 +142,7 @@ async fn a_server_that_may_have_had_a_predecessor_hands_out_nothing_at_first() {
 async fn a_client_cannot_take_the_name_of_an_envoy_and_gets_nothing_of_what_is_not_there() {
     let file = Capacity::new();
     let path = file.path();
-    let server =
-        Sluicegate::start(&["--capacity", path.to_str().expect("text"), "--nothing-leased"]);
+    let server = serve(&["--capacity", path.to_str().expect("text"), "--nothing-leased"]);
     let address = format!("http://{}", server.grpc);
     let envoy = LeaseClient::builder().name("envoy/1/1").connect([&address]).expect("an address");
     let taken = envoy.resource("db").wants(Amount::units(1)).lease().expect("a lease");

@@ -5,7 +5,7 @@ use std::process::Command;
 use sluicegate_tests::servers;
 
 use super::client::{Client, Sent};
-use super::sluicegate::{FILE, Sluicegate};
+use super::sluicegate::{FILE, Sluicegate, serve_with};
 
 /// The limit of a year, so that no window ends during a test.
 const LIMIT: u64 = 1_000;
@@ -21,7 +21,7 @@ fn file(limit: u64) -> String {
 fn started(redis: &servers::Server, more: &[&str]) -> Sluicegate {
     let url = redis.url();
     let options = ["--redis", &url, "--deadline-ms", "20000"];
-    Sluicegate::start_with(&file(LIMIT), &[&options, more].concat())
+    serve_with(&file(LIMIT), &[&options, more].concat())
 }
 
 /// Sends this many requests, each in turn by one of the clients. Returns how many were admitted.

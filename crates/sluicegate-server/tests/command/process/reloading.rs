@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::client::{Client, Sent};
-use super::sluicegate::{FILE, Sluicegate};
+use super::sluicegate::{FILE, serve};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_reloads_in_a_row_fail_no_request() {
-    let server = Sluicegate::start(&[]);
+    let server = serve(&[]);
     let done = Arc::new(AtomicBool::new(false));
     let clients = Client::all(server.http, server.grpc).await.map(|mut client| {
         let done = Arc::clone(&done);
@@ -35,7 +35,7 @@ async fn a_hundred_reloads_in_a_row_fail_no_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_file_is_located_and_changes_nothing() {
-    let server = Sluicegate::start(&[]);
+    let server = serve(&[]);
     let mut clients = Client::all(server.http, server.grpc).await;
     std::fs::write(&server.file, FILE.replace("year", "fortnight")).expect("a file");
     server.signal("HUP");

@@ -6,7 +6,7 @@ use sluicegate_tests::servers::until;
 use tempfile::TempDir;
 
 use super::client::{Client, Sent};
-use super::sluicegate::Sluicegate;
+use super::sluicegate::{Sluicegate, serve_with};
 
 const TWO: &str = "domain: edge
 descriptors:
@@ -16,7 +16,7 @@ descriptors:
 
 /// A server whose counts are in the file.
 fn start(file: &Path) -> Sluicegate {
-    Sluicegate::start_with(TWO, &["--state", file.to_str().expect("text")])
+    serve_with(TWO, &["--state", file.to_str().expect("text")])
 }
 
 async fn send(server: &Sluicegate) -> Sent {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use sluicegate_tests::servers;
 
 use super::client::{Client, Sent};
-use super::sluicegate::{PATIENCE, Sluicegate};
+use super::sluicegate::{PATIENCE, Sluicegate, serve};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_asked_to_stop_loses_no_request_and_ends_by_itself() {
-    let mut server = Sluicegate::start(&["--drain-delay", "3", "--drain", "10"]);
+    let mut server = serve(&["--drain-delay", "3", "--drain", "10"]);
     let mut clients = Vec::new();
     let (first, mut answers) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..4 {
@@ -63,7 +63,7 @@ async fn requests_under_way_and_requests_on_their_way_are_answered() {
     let redis = servers::Server::start();
     let url = redis.url();
     let options = ["--redis", &url, "--deadline-ms", "20000", "--drain", "20"];
-    let mut server = Sluicegate::start(&options);
+    let mut server = serve(&options);
     for mut client in Client::all(server.http, server.grpc).await {
         assert_eq!(client.send().await, Sent::Answered);
     }
@@ -95,7 +95,7 @@ async fn stuck(drain: &str) -> (servers::Server, Sluicegate) {
     let redis = servers::Server::start();
     let url = redis.url();
     let options = ["--redis", &url, "--deadline-ms", "60000", "--drain", drain];
-    let server = Sluicegate::start(&options);
+    let server = serve(&options);
     let mut client = Client::http_1(server.http).await;
     assert_eq!(client.send().await, Sent::Answered);
     redis.pause();

@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::client::{Client, Sent};
-use super::sluicegate::Sluicegate;
+use super::sluicegate::serve;
 
 const TOKEN: &str = "a token of 22 bytes...";
 
@@ -29,7 +29,7 @@ fn said(output: &Output) -> (bool, String) {
 
 #[tokio::test]
 async fn the_state_of_a_server_is_printed_once() {
-    let server = Sluicegate::start(&["--admin", "127.0.0.1:0"]);
+    let server = serve(&["--admin", "127.0.0.1:0"]);
     let mut client = Client::http_1(server.http).await;
     assert_eq!(client.send().await, Sent::Answered);
     let admin = server.port("admin").to_string();
@@ -49,7 +49,7 @@ async fn the_state_of_a_server_is_printed_once() {
 
 #[test]
 fn a_server_with_a_token_shows_its_state_to_those_who_have_it() {
-    let server = Sluicegate::start(&["--admin", "127.0.0.1:0", "--admin-token", TOKEN]);
+    let server = serve(&["--admin", "127.0.0.1:0", "--admin-token", TOKEN]);
     let admin = server.port("admin").to_string();
     let (is_done, text) = said(&top(&admin, &["--once"]));
     assert!(!is_done && text.contains("needs its token, --admin-token"), "{text}");
@@ -61,7 +61,7 @@ fn a_server_with_a_token_shows_its_state_to_those_who_have_it() {
 
 #[test]
 fn what_keeps_the_state_from_being_shown_is_one_sentence() {
-    let server = Sluicegate::start(&[]);
+    let server = serve(&[]);
     let (http, grpc) = (server.http.to_string(), server.grpc.to_string());
     let closed = {
         let bound = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -7,12 +7,13 @@ mod caddy;
 mod client;
 mod envoy;
 mod haproxy;
+pub(crate) mod load;
 mod nginx;
 mod page;
-mod program;
-mod quotas;
+pub(crate) mod program;
+pub(crate) mod quotas;
 mod readme;
-mod scene;
+pub(crate) mod scene;
 
 /// Two requests a minute for each address.
 const RULES: &str = "[[rules]]\nname = \"api\"\nkey = \"ip\"\nlimits = [\"2/minute\"]\n";

@@ -1,21 +1,37 @@
 //! Several servers, of which one divides the capacity, behind a load balancer that knows nothing of that.
 
-mod balancer;
-mod cluster;
 mod envoy;
 mod users;
 
 use std::time::{Duration, Instant};
 
-use self::cluster::Cluster;
-use self::users::Users;
+use serde_json::Value;
+use sluicegate_lease::{Amount, LeaseClient};
+use sluicegate_tests::command::Cluster;
+use sluicegate_tests::servers::Server;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use self::users::{CAPACITY, Users};
+use super::sluicegate::{PATIENCE, program, serve};
 
 /// Longer than the leases of the file, and what servers add to them.
 const LEASE: Duration = Duration::from_secs(11);
 
+async fn start() -> (Server, Cluster) {
+    let redis = Server::start();
+    let capacity = format!(
+        "[[capacity]]\nname = \"db\"\nlimit = \"{CAPACITY}/second burst 100\"\nlease = \"10 seconds\"\n\
+         [[capacity.envoy]]\ndomain = \"edge\"\nbucket = {{ service = \"db\" }}\n"
+    );
+    let cluster = Cluster::start(program(), &redis.url(), &capacity).await;
+    (redis, cluster)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_follow_a_killed_master_and_together_grant_no_more_than_there_is() {
-    let mut cluster = Cluster::start().await;
+    let (_redis, mut cluster) = start().await;
     let users = Users::start(&cluster);
     users.all_have_their_part().await;
     let killed = cluster.master();
@@ -32,7 +48,7 @@ async fn servers_follow_a_killed_master_and_together_grant_no_more_than_there_is
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_stops_gives_the_mastership_up_at_once() {
-    let cluster = Cluster::start().await;
+    let (_redis, cluster) = start().await;
     let users = Users::start(&cluster);
     users.all_have_their_part().await;
     let stopped = cluster.master();
@@ -48,7 +64,7 @@ async fn a_master_that_stops_gives_the_mastership_up_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_stands_still_grants_nothing_when_it_goes_on() {
-    let cluster = Cluster::start().await;
+    let (_redis, cluster) = start().await;
     let users = Users::start(&cluster);
     users.all_have_their_part().await;
     let stopped = cluster.master();
@@ -67,18 +83,64 @@ async fn a_master_that_stands_still_grants_nothing_when_it_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_divides_while_the_store_is_away_and_one_server_does_afterwards() {
-    let cluster = Cluster::start().await;
+    let (redis, cluster) = start().await;
     let users = Users::start(&cluster);
     users.all_have_their_part().await;
     let before = cluster.master();
-    cluster.redis.pause();
+    redis.pause();
     cluster.steps_down(before).await;
     // Leases end, and nobody renews them.
     users.nobody_has_anything().await;
-    cluster.redis.resume();
+    redis.resume();
     let since = Instant::now();
     cluster.any_master().await;
     eprintln!("a master again after {:?}", since.elapsed());
     users.all_have_their_part().await;
     users.never_had_more_than_there_is();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_cannot_be_reached_is_told_once_and_once_when_that_ends() {
+    let redis = Server::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("capacity.toml");
+    std::fs::write(&file, "[[capacity]]\nname = \"db\"\nlimit = \"10/second\"\n").expect("a file");
+    let (file, url) = (file.to_str().expect("text"), redis.url());
+    let start = |more: &[&str]| {
+        // Nobody listens at this address.
+        let several: &[&str] =
+            &["--masters", &url, "--advertise", "127.0.0.1:1", "--capacity", file];
+        serve(&[several, more].concat())
+    };
+    let master = start(&[]);
+    master.says("this server divides the capacity");
+    let other = start(&["--admin", "127.0.0.1:0"]);
+    other.says("another server divides the capacity");
+    let metrics = async || {
+        let mut admin = TcpStream::connect(other.port("admin")).await.expect("a connection");
+        let request = b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+        admin.write_all(request).await.expect("a request");
+        let mut answer = String::new();
+        admin.read_to_string(&mut answer).await.expect("an answer");
+        answer
+    };
+    assert!(metrics().await.contains("sluicegate_master_away 0"), "{}", metrics().await);
+    let connect = |_| LeaseClient::connect(&format!("http://{}", other.grpc)).expect("an address");
+    let clients: Vec<_> = (0..5).map(connect).collect();
+    let lease = |client: &LeaseClient| client.resource("db").wants(Amount::units(1)).lease();
+    let _leases: Vec<_> = clients.iter().map(|client| lease(client).expect("a lease")).collect();
+    other.says("calls are not passed on: the master at http://127.0.0.1:1 cannot be reached");
+    let have_failed = async {
+        while clients.iter().any(|client| client.problem().is_none()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, have_failed).await.expect("calls that fail");
+    assert!(metrics().await.contains("sluicegate_master_away 1"), "{}", metrics().await);
+    drop(master);
+    other.says("the server that could not be reached is not the master any more");
+    other.says("this server divides the capacity");
+    assert!(metrics().await.contains("sluicegate_master_away 0"), "{}", metrics().await);
+    let warned = |line: &&Value| line["level"] == "WARN";
+    assert_eq!(other.lines().iter().filter(warned).count(), 1, "{:?}", other.lines());
 }

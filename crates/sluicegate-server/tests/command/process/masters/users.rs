@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use sluicegate_lease::client::OnLoss;
 use sluicegate_lease::{Amount, Lease, LeaseClient};
+use sluicegate_tests::command::{Cluster, PATIENCE};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::super::sluicegate::PATIENCE;
-use super::cluster::Cluster;
 use super::envoy::Envoy;
 
 /// Units a second.
