@@ -85,6 +85,11 @@ impl Etcd {
             let what = format!("the member `{plain}` has no TLS, but certificates are given");
             return Err(ConfigError::new(what));
         }
+        let has_none = |pem: &[u8]| !String::from_utf8_lossy(pem).contains(BEGIN);
+        if authorities.is_some_and(has_none) {
+            // They would be no authorities at all, and every certificate refused.
+            return Err(ConfigError::new("there is no certificate among the authorities for etcd"));
+        }
         let tls = match authorities {
             Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
             None => ClientTlsConfig::new().with_native_roots(),
@@ -130,6 +135,10 @@ impl fmt::Debug for Etcd {
         f.debug_struct("Etcd").field("members", &self.members).finish_non_exhaustive()
     }
 }
+
+/// How a certificate in PEM begins.
+#[cfg(feature = "tls")]
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 
 /// How this process stands for a mastership: see [`Etcd::mastership`].
 #[derive(Debug, Clone)]

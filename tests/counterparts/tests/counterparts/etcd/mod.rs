@@ -296,13 +296,19 @@ async fn a_master_is_elected_over_tls_by_those_that_trust_etcd_and_show_a_certif
 
 #[test]
 fn certificates_that_cannot_be_used_are_an_error() {
-    let error = |member: &str, pem: &[u8]| {
+    let (certificate, _) = Authority::new("etcd").sign("sluicegate");
+    let error = |member: &str, authorities: &str, key: &str| {
         let etcd = Etcd::new([member]).expect("an address");
-        etcd.certificates(Some(pem), None).expect_err("an error").to_string()
+        let own = (certificate.as_bytes(), key.as_bytes());
+        let certified = etcd.certificates(Some(authorities.as_bytes()), Some(own));
+        certified.expect_err("an error").to_string()
     };
-    let plain = error("http://127.0.0.1:2379", Authority::new("etcd").pem().as_bytes());
-    assert!(plain.contains("has no TLS"), "{plain}");
-    let broken = "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n";
-    let broken = error("https://127.0.0.1:2379", broken.as_bytes());
-    assert!(broken.contains("cannot be used"), "{broken}");
+    let authorities = Authority::new("etcd");
+    let (plain, tls) = ("http://127.0.0.1:2379", "https://127.0.0.1:2379");
+    let said = error(plain, authorities.pem(), "");
+    assert!(said.contains("has no TLS"), "{said}");
+    let said = error(tls, "none", "");
+    assert!(said.contains("no certificate among the authorities"), "{said}");
+    let said = error(tls, authorities.pem(), "none");
+    assert!(said.contains("cannot be used"), "{said}");
 }

@@ -70,7 +70,7 @@ impl Users {
     pub(super) async fn use_most_of_it(&self, when: &str) {
         // A busy machine sends less than it should.
         let is_most = |parts: &[u64]| {
-            parts.iter().all(|part| *part > 0) && parts.iter().sum::<u64>() > CAPACITY / 2
+            parts.iter().all(|part| *part > 0) && parts.iter().sum::<u64>() > CAPACITY * 3 / 4
         };
         let began = Instant::now();
         loop {

@@ -106,15 +106,14 @@ async fn a_master_that_cannot_be_reached_is_told_once_and_once_when_that_ends() 
     let file = directory.path().join("capacity.toml");
     std::fs::write(&file, "[[capacity]]\nname = \"db\"\nlimit = \"10/second\"\n").expect("a file");
     let (file, url) = (file.to_str().expect("text"), redis.url());
-    let start = |more: &[&str]| {
-        // Nobody listens at this address.
-        let several: &[&str] =
-            &["--masters", &url, "--advertise", "127.0.0.1:1", "--capacity", file];
+    let start = |own: &str, more: &[&str]| {
+        let several: &[&str] = &["--masters", &url, "--advertise", own, "--capacity", file];
         serve(&[several, more].concat())
     };
-    let master = start(&[]);
+    // Nobody listens there.
+    let master = start("127.0.0.1:1", &[]);
     master.says("this server divides the capacity");
-    let other = start(&["--admin", "127.0.0.1:0"]);
+    let other = start("127.0.0.1:2", &["--admin", "127.0.0.1:0"]);
     other.says("another server divides the capacity");
     let metrics = async || {
         let mut admin = TcpStream::connect(other.port("admin")).await.expect("a connection");
