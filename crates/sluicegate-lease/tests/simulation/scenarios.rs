@@ -9,10 +9,11 @@ use super::world::World;
 const SECOND: u64 = 1_000;
 
 /// The numbers of all scenarios.
-pub(crate) const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=8;
+pub(crate) const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=9;
 
 /// The world of a scenario, and how long it lasts, in seconds.
 pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64) {
+    let setting = if number == 9 { of_several_servers(setting) } else { setting };
     let mut world = World::new(setting, seed);
     let mut random = Random::new(seed ^ 0x5EED);
     match number {
@@ -36,6 +37,23 @@ pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64)
             }
             (world, 300)
         }
+        9 => {
+            let root = world.job(0, None);
+            for _ in 0..60 {
+                world.client(root, 15.0);
+            }
+            for minute in 1..60 {
+                let away = match random.below(3) {
+                    // The master is killed, or stands still.
+                    0 | 1 => ELECTION / 2 + random.below(ELECTION / 2),
+                    _ => random.below(STORE_AWAY),
+                };
+                let begin = minute * 60 * SECOND + random.below(10 * SECOND);
+                world.lose_master(begin, root);
+                world.elect_master(begin + away, root);
+            }
+            (world, 3_600)
+        }
         _ => {
             let clients = tree(&mut world, if number == 8 { 5.0 } else { 15.0 });
             if number == 6 || number == 8 {
@@ -49,6 +67,17 @@ pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64)
             (world, if number == 7 { 3_600 } else { 300 })
         }
     }
+}
+
+/// How long it takes at most until another server is the master, in milliseconds.
+const ELECTION: u64 = 3 * SECOND;
+/// How long the store is away at most that elects the master.
+const STORE_AWAY: u64 = 20 * SECOND;
+
+/// Leases and refresh intervals of `sluicegate serve --capacity`, unless the file says otherwise.
+fn of_several_servers(setting: Setting) -> Setting {
+    let refresh = setting.refresh.map(|refresh| refresh.min(Duration::from_secs(5)));
+    Setting { lease: Duration::from_secs(20), refresh, ..setting }
 }
 
 /// The setting of [`crowd`]: five million requests a second, refreshed every second.

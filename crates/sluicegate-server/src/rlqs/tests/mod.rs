@@ -118,6 +118,37 @@ fn a_server_that_starts_again_lets_envoys_keep_most_of_what_they_show_to_have() 
 }
 
 #[test]
+fn envoys_use_most_of_it_in_an_hour_in_which_the_master_is_followed_by_another_each_minute() {
+    for seed in 0..5 {
+        let mut world = World::new(seed);
+        for (at, demand) in [900.0, 600.0, 300.0].into_iter().enumerate() {
+            world.join(demand, Some(format!("envoy-{at}")));
+        }
+        world.run(60);
+        let before: u64 = world.envoys.iter().map(|envoy| envoy.passed).sum();
+        for _ in 1..60 {
+            let rest = world.random.below(6_000) / 10 * 10;
+            let end = world.now + 60 * world::SECOND;
+            while world.now < end - 55 * world::SECOND + rest {
+                world.step();
+            }
+            // An election takes up to 3 seconds.
+            let after = 1_500 + world.random.below(150) * 10;
+            world.follow(after);
+            while world.now < end {
+                world.step();
+            }
+        }
+        let passed = world.envoys.iter().map(|envoy| envoy.passed).sum::<u64>() - before;
+        let used = passed as f64 / (59.0 * 60.0 * CAPACITY as f64);
+        eprintln!("seed {seed}: {used:.3} is used, {} at most", world.most);
+        assert!(used >= 0.85, "seed {seed}: {used}");
+        assert!(world.most <= CAPACITY + BURST + 3, "seed {seed}: {}", world.most);
+        assert!(world.in_force.0 <= CAPACITY as f64, "seed {seed}: {:?}", world.in_force);
+    }
+}
+
+#[test]
 fn envoys_never_pass_more_than_the_capacity_and_the_burst_whatever_happens() {
     for seed in 0..60 {
         let mut world = World::new(seed);

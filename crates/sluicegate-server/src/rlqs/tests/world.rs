@@ -25,6 +25,8 @@ pub(super) struct World {
     quotas: Quotas,
     pool: Pool,
     fence: u64,
+    /// Until when nobody answers.
+    away_until: u64,
     /// Reports in flight: arrival time, Envoy and stream.
     reports: VecDeque<(u64, usize, StreamId, BucketUsage)>,
     /// What passed in each step of the last second.
@@ -52,6 +54,7 @@ impl World {
             capacities,
             pool,
             fence: 1,
+            away_until: 0,
             reports: VecDeque::new(),
             second: VecDeque::new(),
             most: 0,
@@ -75,6 +78,12 @@ impl World {
     pub(super) fn kill(&mut self, envoy: usize) {
         self.lose(envoy);
         self.envoys[envoy].is_dead = true;
+    }
+
+    /// The server is killed, and another one follows after so many milliseconds.
+    pub(super) fn follow(&mut self, after: u64) {
+        self.restart();
+        self.away_until = self.now + after;
     }
 
     /// The server forgets everything.
@@ -110,6 +119,9 @@ impl World {
             in_force = (in_force.0 + rate, in_force.1 + burst);
             passed += self.envoys[at].serve(now, STEP, &mut self.random);
             let Some(used) = self.envoys[at].report(now) else { continue };
+            if now < self.away_until {
+                continue;
+            }
             let stream = match self.envoys[at].stream {
                 Some(stream) => stream,
                 None => self.quotas.open(self.envoys[at].name.as_deref()).expect("a stream"),
@@ -130,7 +142,10 @@ impl World {
             assert_eq!(reported, Ok(0));
             self.deliver();
         }
-        if now.is_multiple_of(100) {
+        if now == self.away_until {
+            self.pool.lead(now, self.fence, None);
+        }
+        if now >= self.away_until && now.is_multiple_of(100) {
             self.pool.tick(now);
             self.quotas.tick(now, &mut self.pool);
             self.deliver();
