@@ -22,8 +22,8 @@ pub(super) const BURST: u64 = 60;
 
 const ENVOYS: usize = 3;
 const CLIENTS: u64 = 6;
-/// Together, users want nearly four times as much as there is.
-const DEMAND_OF_ENVOY: u64 = 800;
+/// Together, users want nearly three times as much as there is.
+const DEMAND_OF_ENVOY: u64 = 400;
 const DEMAND_OF_CLIENT: u64 = 250;
 
 /// Longer than anything takes on a busy machine.
@@ -70,7 +70,7 @@ impl Users {
     pub(super) async fn use_most_of_it(&self, when: &str) {
         // A busy machine sends less than it should.
         let is_most = |parts: &[u64]| {
-            parts.iter().all(|part| *part > 0) && parts.iter().sum::<u64>() > CAPACITY * 3 / 4
+            parts.iter().all(|part| *part > 0) && parts.iter().sum::<u64>() > CAPACITY / 2
         };
         let began = Instant::now();
         loop {

@@ -94,10 +94,14 @@ async fn send(envoy: SocketAddr, load: Arc<Load>) {
         };
         let (answers, mut requests) = stream.into_split();
         let unanswered = Unanswered::default();
-        tokio::spawn(count(answers, Arc::clone(&load), Arc::clone(&unanswered)));
+        let mut counting = tokio::spawn(count(answers, Arc::clone(&load), Arc::clone(&unanswered)));
         let mut is_open = true;
         while is_open {
-            steps.tick().await;
+            tokio::select! {
+                _ = steps.tick() => {}
+                // Envoy has closed the connection, as it does after some refusals.
+                _ = &mut counting => break,
+            }
             due += load.demand.load(Ordering::Relaxed) as f64 / CONNECTIONS as f64 / 100.0;
             let now = due as u64;
             due -= now as f64;
