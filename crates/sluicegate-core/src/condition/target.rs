@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use super::path::{PathMatches, check_length, literal};
 use super::{Condition, PatternError};
-use crate::key::{Method, Missing, Path, Route, View, is_token};
+use crate::key::{Method, Missing, Route, View, is_token};
 
 impl Method {
     /// Holds for requests of this method, in the same case: methods are upper case, except for a method of your own.
@@ -71,6 +71,12 @@ fn problem_of(method: &str) -> Option<&'static str> {
     if method.is_empty() {
         return Some("is empty: expected one such as `POST`");
     }
+    // A token may hold it, but who writes it means any method.
+    if method.contains('*') {
+        return Some(
+            "has a `*`, which stands for no other method: a rule for all methods names none",
+        );
+    }
     if !is_token(method.as_bytes()) {
         return Some(
             "has a character that no method can have: expected letters of ASCII, such as `POST`",
@@ -111,7 +117,8 @@ impl Route {
     ///
     /// Prefer this condition if the framework routes: it names what will answer the request, however the client
     /// spelled the path. If no route is known, because the limit runs before the router or nothing matched, the
-    /// pattern is compared with the path, as [`Path.matches`](Path::matches) does.
+    /// pattern is compared with the path, as [`Path.matches`](crate::key::Path::matches) does. What stands in braces besides a name is
+    /// not evaluated then: `{id:[0-9]+}` is any segment, and `{tail:.*}` any number of them.
     ///
     /// In actix-web, a limit around an app or a scope runs before the routing inside of it, and cannot see guards.
     /// There the condition holds for every request that the route *may* answer, and `Not(Route.is(..))` for every
@@ -125,7 +132,7 @@ impl Route {
     pub fn is(self, pattern: impl Into<Cow<'static, str>>) -> RouteIs {
         let pattern = pattern.into();
         literal::warn("route", &pattern);
-        RouteIs { path: Path.try_matches(&pattern).ok(), pattern }
+        RouteIs { path: PathMatches::of_route(&pattern), pattern }
     }
 }
 

@@ -27,7 +27,7 @@ fn methods_are_compared_exactly() {
 
 #[test]
 fn what_no_request_can_have_is_an_error_when_it_is_made() {
-    for method in ["", "GET ", "GE T", "GET,T", "G\u{395}T", "GET\u{200b}", "get"] {
+    for method in ["", "GET ", "GE T", "GET,T", "G\u{395}T", "GET\u{200b}", "get", "*", "P*"] {
         assert!(Method.try_is_any([method]).is_err(), "{method:?}");
         assert!(std::panic::catch_unwind(|| Method.is(method)).is_err(), "{method:?}");
     }
@@ -63,6 +63,34 @@ fn a_route_is_the_pattern_that_matched() {
     assert!(holds(Route.is("/users/{id}"), &request));
     assert!(!holds(Route.is("/users/{name}"), &request));
     assert!(!holds(Route.is("/users/{id}"), &Request::default()));
+}
+
+/// In front of the router, nothing evaluates what is in the braces. The condition must not hold for nobody.
+#[test]
+fn a_route_in_any_dialect_is_compared_with_the_path_where_no_route_is_known() {
+    let request = |path: &str| Request { path: path.into(), ..Request::default() };
+    for (route, path) in [
+        ("/files/{tail:.*}", "/files/a/b"),
+        ("/files/{tail:.*}", "/files"),
+        ("/files/{path:path}", "/files/a/b"),
+        ("/files/{path:[^{}]+/[a-z]+}", "/files/a/b"),
+        ("/files/{rest...}", "/files/a/b"),
+        ("/files/{proxy+}", "/files/a/b"),
+        ("/files/{**rest}", "/files/a/b"),
+        ("/users/{id:[0-9]{3}}", "/users/123"),
+        ("/users/{id:[0-9]+}", "/users/123"),
+        ("/users/{id}.json", "/users/1.json"),
+        ("/users/user-{id}/x", "/users/user-1/x"),
+    ] {
+        assert!(holds(Route.is(route), &request(path)), "{route} {path}");
+    }
+    for (route, path) in [
+        ("/users/{id:[0-9]+}", "/users/1/posts"),
+        ("/users/{id:int}/posts", "/users/1/friends"),
+        ("/files/{tail:.*}", "/other/a"),
+    ] {
+        assert!(!holds(Route.is(route), &request(path)), "{route} {path}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub(super) fn segment(pattern: &str) -> Option<&str> {
     pattern.split('/').find(|segment| is_foreign(segment))
 }
 
-/// `:id` (Express, Rails), `<id>` and `<int:id>` (Flask, Rocket), `[id]` (Next.js), and regular expressions. Characters
+/// `:id` and `user-:id` (Express, Rails), `<id>` and `<int:id>` (Flask, Rocket), `[id]` (Next.js), and regular expressions. Characters
 /// that names in paths often have, such as `$` at the beginning, `+` and parentheses, are no sign of one.
 fn is_foreign(segment: &str) -> bool {
     let inner = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -15,7 +15,7 @@ fn is_foreign(segment: &str) -> bool {
         return false;
     }
     let is_variable = segment.len() > 1 && segment.starts_with(':')
-        || segment.contains("(:")
+        || ["(:", "-:", ".:", "_:", "@:"].iter().any(|begin| segment.contains(begin))
         || segment.contains(['<', '>', '[', ']']);
     let is_expression = segment.contains(['\\', '^', '|'])
         || segment.ends_with('$')
@@ -51,6 +51,8 @@ mod tests {
         for (pattern, expected) in [
             ("/api/:id", ":id"),
             ("/api/:id/books", ":id"),
+            ("/user-:id/books", "user-:id"),
+            ("/@:name", "@:name"),
             ("/api/<id>", "<id>"),
             ("/api/<int:id>", "<int:id>"),
             ("/api/<path..>", "<path..>"),

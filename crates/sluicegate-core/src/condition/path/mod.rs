@@ -92,7 +92,8 @@ impl Path {
     /// Holds for requests to paths of this pattern: `/api/{id}/*`.
     ///
     /// A segment in braces is any single segment. A `*` at the end, or `{*name}`, is any number of segments,
-    /// including none. Everything else is compared byte for byte, including case.
+    /// including none. Everything else is compared byte for byte, including case. Braces hold a name and nothing else:
+    /// what other routers write there (`{path:path}`, `{rest...}`, `{id:[0-9]+}`) is not valid.
     ///
     /// The condition is meant to limit more, and is generous. Percent-encoding, repeated slashes, a slash at the end,
     /// and `.` and `..` do not get around it. If servers disagree about the meaning of a path, it holds if any
@@ -183,6 +184,23 @@ impl PathMatches {
         Ok(Self { segments, rest })
     }
 
+    /// The pattern of a framework's route, as generous as what is in its braces may be. `None` if it is no path at all.
+    pub(super) fn of_route(pattern: &str) -> Option<Self> {
+        let pattern = pattern.strip_prefix('/')?;
+        let (mut segments, mut rest) = (Vec::new(), false);
+        for segment in pattern.split('/').filter(|segment| !segment.is_empty()) {
+            rest = is_rest(segment) || may_be_several(segment);
+            if rest {
+                break;
+            }
+            segments.push(match segment.contains(['{', '}']) {
+                true => Segment::Any,
+                false => Segment::Text(percent_decoded(segment.as_bytes()).collect()),
+            });
+        }
+        Some(Self { segments, rest })
+    }
+
     /// Segment by segment, so the time depends on the length of the pattern, not of the path.
     fn matches(&self, reading: &Segments) -> bool {
         step(1);
@@ -243,21 +261,51 @@ impl PathMatches {
 /// `*`, or `{*name}` as in axum.
 fn is_rest(segment: &str) -> bool {
     let named = segment.strip_prefix("{*").and_then(|name| name.strip_suffix('}'));
-    segment == "*" || named.is_some_and(|name| !name.contains(['{', '}', '*']))
+    segment == "*" || named.is_some_and(is_name)
+}
+
+/// Names of variables. Anything else in braces means more to some router: `{path:path}` and `{rest...}` are any number of
+/// segments, `{v1,v2}` is one of two, and `{$}` is the end.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-'))
+}
+
+/// Whether a segment of a framework's route may match several segments of a path: `{tail:.*}`, `{path:path}`, `{rest...}`,
+/// or a part of an expression that holds a slash.
+fn may_be_several(segment: &str) -> bool {
+    let count = |brace| segment.matches(brace).count();
+    if count('{') != count('}') {
+        return true;
+    }
+    let Some((_, inner)) = segment.split_once('{') else { return false };
+    let inner = inner.rsplit_once('}').map_or(inner, |(inner, _)| inner);
+    match inner.split_once(':') {
+        Some((_, "path")) => true,
+        Some((_, expression)) => {
+            ["*", ".", "[^", r"\S", r"\D", r"\W"].iter().any(|any| expression.contains(any))
+        }
+        None => ["*", "+", "..."].iter().any(|rest| inner.contains(rest)),
+    }
 }
 
 impl Segment {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let name = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        let decoded: Vec<u8> = percent_decoded(text.as_bytes()).collect();
         match name.unwrap_or(text) {
             "" => Err("has an empty segment"),
-            "." | ".." => Err("has a segment `.` or `..`, which stands for another path"),
+            _ if matches!(decoded.as_slice(), b"." | b"..") => {
+                Err("has a segment `.` or `..`, which stands for another path")
+            }
             inner if inner.contains('*') => Err("has a `*` elsewhere than at its end"),
             inner if inner.contains(['{', '}']) => {
                 Err("has a brace within a segment: braces hold a whole one, as in `/users/{id}`")
             }
+            inner if name.is_some() && !is_name(inner) => Err(
+                "has more than a name in braces: `{id}` is any one segment, and a `*` at the end is any number of them",
+            ),
             _ if name.is_some() => Ok(Self::Any),
-            text => Ok(Self::Text(percent_decoded(text.as_bytes()).collect())),
+            _ => Ok(Self::Text(decoded)),
         }
     }
 

@@ -113,6 +113,8 @@ fn what_is_no_pattern_is_refused_with_what_is_wrong() {
         ("/a//", "has an empty segment"),
         ("/{}", "has an empty segment"),
         ("/a/../b", "has a segment `.` or `..`, which stands for another path"),
+        ("/a/%2e%2E/b", "has a segment `.` or `..`, which stands for another path"),
+        ("/a/%2e", "has a segment `.` or `..`, which stands for another path"),
         ("/*/a", "has a `*` elsewhere than at its end"),
         ("/a*", "has a `*` elsewhere than at its end"),
         ("/{*a}/b", "has a `*` elsewhere than at its end"),
@@ -124,6 +126,30 @@ fn what_is_no_pattern_is_refused_with_what_is_wrong() {
         assert_eq!(error(pattern), format!("the path pattern `{pattern}` {problem}"));
     }
     assert_eq!(Path.try_matches("a").unwrap_err().pattern(), "a");
+}
+
+/// They are any number of segments, one of two texts, or the end: never just any one segment.
+#[test]
+fn braces_that_mean_more_to_another_router_are_refused() {
+    for braces in [
+        "{path:path}",
+        "{tail:.+}",
+        "{rest...}",
+        "{proxy+}",
+        "{+path}",
+        "{$}",
+        "{id:int}",
+        "{id:[0-9]+}",
+        "{v1,v2}",
+        "{id!}",
+        "{ }",
+    ] {
+        let error = Path.try_matches(&format!("/files/{braces}")).unwrap_err().to_string();
+        assert!(error.contains("has more than a name in braces"), "{error}");
+    }
+    for braces in ["{id}", "{user-id}", "{user_id2}", "{größe}", "{*rest}", "{*}", "*"] {
+        assert!(Path.try_matches(&format!("/files/{braces}")).is_ok(), "{braces}");
+    }
 }
 
 /// [`Segments`] in the plainest form.
