@@ -10,7 +10,7 @@ use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
 
-use super::condition::{self, Condition};
+use super::condition::{self, Condition, UNREACHED, unreached};
 use super::key::Text;
 use super::limit::{Budget, Names};
 use super::{Context, tiers};
@@ -133,6 +133,11 @@ impl Amounts {
         context: &Context<'_>,
     ) -> Vec<(Case, Limits)> {
         let mut rows = HashMap::new();
+        let all = spec.cases.iter();
+        let all = all.map(|case| (InWords(case).to_string(), (&case.when, &case.load)));
+        for i in unreached(all) {
+            context.report(&path.index(i), UNREACHED);
+        }
         let case = |(i, spec): (usize, &document::Case)| {
             let path = path.index(i);
             let case = Case::new(spec, &path, context);
@@ -154,7 +159,7 @@ fn row(spec: &document::Case, rows: &mut HashMap<String, usize>) -> String {
         None => InWords(spec).to_string(),
     };
     let earlier = rows.entry(row.clone()).or_insert(0);
-    // The second of two equal cases never applies.
+    // Two equal cases are an error of their own.
     if *earlier > 0 {
         row = format!("{row} {earlier}");
     }

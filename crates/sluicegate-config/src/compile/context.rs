@@ -139,14 +139,9 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Reports a condition that is empty in the text.
-    pub(super) fn not_always(&self, path: &DocumentPath<'_>) {
-        if self.document.source.has_empty(path) {
-            self.report(
-                path,
-                "the condition is empty and would hold for every request: expected a part such as `method`",
-            );
-        }
+    /// How many errors were reported so far.
+    pub(super) fn problems(&self) -> usize {
+        self.problems.borrow().len()
     }
 
     /// The value; an error is reported.

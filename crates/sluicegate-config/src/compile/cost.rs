@@ -286,9 +286,11 @@ fn spent(
     let list = path.name("count_if");
     context.not_empty(&list);
     for (i, status) in rule.count_if.iter().enumerate() {
-        if !(100..=599).contains(status) {
+        // No response ends with another informational status than that of an upgrade.
+        if !matches!(status, 101 | 200..=599) {
             let path = list.index(i);
-            context.report(&path, format!("{status} is not a status, expected 100 to 599"));
+            let message = format!("{status} is not the status of a response, expected 200 to 599");
+            context.report(&path, message);
         }
     }
     let counted = rule.count_if.clone();

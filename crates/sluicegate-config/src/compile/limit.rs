@@ -186,16 +186,26 @@ impl<'a> Names<'a> {
             let Some(limit) = context.check(&path, self.name(limit, budget)) else {
                 continue;
             };
-            let is_taken = |other: &Limit| other.name().to_string() == limit.name().to_string();
-            if named.iter().any(is_taken) {
-                let (name, expected) = (limit.name(), "expected a `name` for one of them");
+            let name = limit.name();
+            if named.iter().any(|other| other.name().to_string() == name.to_string()) {
+                let expected = "expected a `name` for one of them";
                 let message = format!("two limits of the list are called `{name}`, {expected}");
+                context.report(&path, message);
+            } else if named.iter().any(|other| other.id() == limit.id()) {
+                // A limit without a name is stored by rule and period, whatever it is called.
+                let message = format!(
+                    "what was spent of this limit, `{name}`, is stored under the name of another limit of the list: \
+                     expected a `name` for each"
+                );
                 context.report(&path, message);
             } else {
                 named.push(limit);
             }
         }
-        (named.len() == limits.len()).then(|| Limits::from(named))
+        if named.len() < limits.len() {
+            return None;
+        }
+        context.check(path, Limits::try_from_iter(named))
     }
 
     fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {

@@ -39,7 +39,6 @@ impl Rule {
     ) -> Option<Self> {
         let key = Key::new(&spec.key, &path.name("key"), context);
         let amounts = Amounts::new(spec, path, context);
-        context.not_always(&path.name("when"));
         let when = spec.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
         let cost = cost::Cost::new(spec.cost.as_ref(), &path.name("cost"), context);

@@ -8,7 +8,7 @@ use super::Context;
 use super::amounts::LimitGroup;
 use super::key::Text;
 use super::limit::{Budget, Names};
-use crate::document::{self, Document, Tier};
+use crate::document::{self, Document, Key, Tier};
 use crate::source::DocumentPath;
 use crate::words::one_of;
 
@@ -37,6 +37,10 @@ pub(super) fn by_tier(
             None
         }
     };
+    // One that is no tier would be the default for every request, which needs no `by`.
+    if let Some(Key::Const(name)) = &spec.by {
+        context.check(&path.name("by"), known_tier(document, name));
+    }
     let groups = limits(names, context);
     known?;
     let groups = groups?;

@@ -45,7 +45,7 @@ pub struct Rule {
     /// Counts a request only if its response has one of these statuses, such as `[401, 403]` for failed
     /// logins. All others get their charge back.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(inner(range(min = 100, max = 599))))]
+    #[cfg_attr(feature = "schema", schemars(inner(range(min = 101, max = 599))))]
     pub(crate) count_if: Vec<u16>,
     /// What happens to a request that this rule refuses. The default is `block`.
     pub(crate) reject: Option<Reject>,

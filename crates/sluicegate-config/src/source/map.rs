@@ -56,6 +56,11 @@ impl SourceMap {
         self.marks.contains_key(name) || self.values.as_ref().is_some_and(|root| root.says(name))
     }
 
+    /// Whether the document was read from a text in its own format. A reader of another format may make empty conditions.
+    pub(crate) fn is_of_text(&self) -> bool {
+        self.values.is_some()
+    }
+
     /// Whether the text has an empty list or table at `path`.
     pub(crate) fn has_empty(&self, path: &DocumentPath<'_>) -> bool {
         self.has_empties && self.values.as_ref().is_some_and(|root| root.has_empty(path))

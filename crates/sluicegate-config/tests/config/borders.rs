@@ -53,7 +53,7 @@ fn numbers_are_accepted_up_to_their_bounds_and_not_beyond() {
         (first(2), first(1)),
         (first(4), first(5)),
         (rule(&format!("key = {}", list("'ip'", 4))), rule(&format!("key = {}", list("'ip'", 5)))),
-        (rule("count_if = [100, 599]"), rule("count_if = [99]")),
+        (rule("count_if = [101, 200, 599]"), rule("count_if = [100]")),
         (rule("count_if = [599]"), rule("count_if = [600]")),
         (rule("cost = 1"), rule("cost = 0")),
         (

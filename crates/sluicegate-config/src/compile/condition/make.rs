@@ -4,6 +4,7 @@ use sluicegate_core::condition::{AnyOf, Equals, Present};
 use sluicegate_core::key::{Cookie, Host, Method, Path as PathKey, Query};
 use sluicegate_core::{Claim, Header, Route};
 
+use super::never::leaves_nothing;
 use super::{Condition, Test, Value, hours};
 use crate::absent::GeoKey;
 use crate::compile::Context;
@@ -12,6 +13,11 @@ use crate::document::{self, Expected, Texts};
 use crate::source::DocumentPath;
 
 impl Condition {
+    /// Holds for every request.
+    pub(in crate::compile) const fn always() -> Self {
+        Self(Vec::new())
+    }
+
     /// Errors are reported and left out; then the document is not compiled.
     pub(in crate::compile) fn new(
         spec: &document::Condition,
@@ -19,7 +25,7 @@ impl Condition {
         context: &Context<'_>,
     ) -> Self {
         let maker = Maker { path, context };
-        let mut tests = Vec::new();
+        let (mut tests, problems) = (Vec::new(), context.problems());
         maker.add_target(spec, &mut tests);
         maker.add_named(spec, &mut tests);
         maker.add_address(spec, &mut tests);
@@ -28,23 +34,31 @@ impl Condition {
             tests.extend(hours(spec, &path.name("hours"), context).map(Test::Hours));
         }
         if let Some(inner) = &spec.not {
-            context.not_always(&path.name("not"));
             tests.push(Test::Not(Self::new(inner, &path.name("not"), context)));
+            if context.document.source.is_of_text() && leaves_nothing(spec, inner) {
+                context.report(&path.name("not"), NEVER);
+            }
         }
         context.not_empty(&path.name("any"));
         if !spec.any.is_empty() {
             let path = path.name("any");
             let inner = spec.any.iter().enumerate();
-            let any = inner.map(|(i, spec)| {
-                context.not_always(&path.index(i));
-                Self::new(spec, &path.index(i), context)
-            });
-            let any = any.collect();
+            let any = inner.map(|(i, spec)| Self::new(spec, &path.index(i), context)).collect();
             tests.push(Test::Any(AnyOf(any)));
+        }
+        // Wherever a condition is written, there is a word for all requests: leaving it out.
+        let is_written = context.document.source.is_of_text();
+        if is_written && tests.is_empty() && context.problems() == problems {
+            context.report(path, ALWAYS);
         }
         Self(tests)
     }
 }
+
+const ALWAYS: &str =
+    "the condition is empty and would hold for every request: expected a part such as `method`";
+
+const NEVER: &str = "this excludes every request that is left, so the condition would never hold: expected one that some of them meet";
 
 struct Maker<'a> {
     path: &'a DocumentPath<'a>,

@@ -1,5 +1,7 @@
 //! Conditions of documents.
 
+use std::collections::HashMap;
+
 use sluicegate_core::adapter::{Index, Target};
 use sluicegate_core::condition::{
     AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, MethodIs, PathMatches, Present,
@@ -14,6 +16,25 @@ use crate::document::{self, Key, Weekday, Wildcard};
 use crate::source::DocumentPath;
 
 mod make;
+mod never;
+
+/// What is wrong with one of [`unreached`].
+pub(super) const UNREACHED: &str =
+    "this is never reached: the same condition comes earlier, and the first that holds decides";
+
+/// The numbers of those conditions, of which the first that holds decides, that were there before. Each comes with its
+/// words, which find the few that may be equal.
+pub(super) fn unreached<T: PartialEq>(all: impl Iterator<Item = (String, T)>) -> Vec<usize> {
+    let mut earlier = HashMap::<String, Vec<T>>::new();
+    let is_there = |(in_words, condition)| {
+        let alike = earlier.entry(in_words).or_default();
+        let is_there = alike.contains(&condition);
+        alike.push(condition);
+        is_there
+    };
+    let found = all.map(is_there).enumerate();
+    found.filter(|(_, is_there)| *is_there).map(|(i, _)| i).collect()
+}
 
 /// Tests that must all hold, the cheapest first.
 #[derive(Debug, Clone)]

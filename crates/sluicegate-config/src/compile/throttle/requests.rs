@@ -11,12 +11,12 @@ use sluicegate_throttle::layer::{
 };
 use sluicegate_throttle::{Class, Classes};
 
-use crate::compile::condition::Condition;
+use crate::compile::condition::{Condition, UNREACHED, unreached};
 use crate::compile::context::Context;
 use crate::compile::key::Key;
 use crate::document;
 use crate::source::DocumentPath;
-use crate::words::one_of;
+use crate::words::{InWords, one_of};
 
 /// The class of requests whose header names no class. No throttle has a class of this rank.
 const NOT_STATED: Class = Class::at(u8::MAX);
@@ -64,12 +64,19 @@ impl Requests {
         let fair_by = spec.fair_by.as_ref().map_or(Some(Key::Global), |key| by(key, "fair_by"));
         let deadline = reader.deadline(spec.deadline.as_ref());
         let exempt_path = path.name("exempt");
-        context.not_always(&exempt_path);
         let exempt = spec.exempt.as_ref();
         let exempt = exempt.map(|when| Condition::new(when, &exempt_path, context));
         let list = path.name("partitions");
+        report_unreached(spec.partitions.iter().map(|partition| &partition.when), &list, context);
+        let last = spec.partitions.len().saturating_sub(1);
         let partition = |(i, spec): (usize, &document::Partition)| {
-            Condition::new(&spec.when, &list.index(i).name("when"), context)
+            let path = list.index(i);
+            let path = path.name("when");
+            // The last partition may be that of all other requests.
+            if i == last && spec.when == document::Condition::default() {
+                return Condition::always();
+            }
+            Condition::new(&spec.when, &path, context)
         };
         let partitions = spec.partitions.iter().enumerate().map(partition).collect();
         Some(Self {
@@ -128,11 +135,9 @@ impl Reader<'_> {
 
     fn classes(&self, spec: &[document::ClassCase]) -> Option<Vec<(Condition, Class)>> {
         let list = self.path.name("class");
+        report_unreached(spec.iter().map(|case| &case.when), &list, self.context);
         let case = |(i, spec): (usize, &document::ClassCase)| {
             let path = list.index(i);
-            // For all other requests there is `default_class`. A partition has nothing like it, so there `{}` is
-            // allowed.
-            self.context.not_always(&path.name("when"));
             let when = Condition::new(&spec.when, &path.name("when"), self.context);
             Some((when, self.class(&spec.name, &path.name("name"))?))
         };
@@ -166,6 +171,20 @@ impl Reader<'_> {
             Some(time) => header.otherwise(time),
             None => header,
         }))
+    }
+}
+
+/// Reports each condition of a list that comes earlier in it. Empty ones are reported by themselves.
+fn report_unreached<'a>(
+    all: impl Iterator<Item = &'a document::Condition>,
+    list: &DocumentPath<'_>,
+    context: &Context<'_>,
+) {
+    let all: Vec<_> = all.collect();
+    let empty = document::Condition::default();
+    let found = unreached(all.iter().map(|when| (InWords(*when).to_string(), *when)));
+    for i in found.into_iter().filter(|i| *all[*i] != empty) {
+        context.report(&list.index(i).name("when"), UNREACHED);
     }
 }
 

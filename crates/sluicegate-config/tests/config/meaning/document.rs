@@ -39,6 +39,10 @@ fn tiers_that_do_not_fit_together() {
             "5:16: rules[0].tiers.by: a tier must come from a value that the service has verified, because a client can choose all others: expected { claim = \"..\" } or { const = \"..\" }",
         ),
         (
+            "tiers = { by = { const = \"pad\" }, default = \"free\" }",
+            "5:16: rules[0].tiers.by: there is no tier `pad`, expected `free` or `paid`",
+        ),
+        (
             "tiers = { default = \"free\" }",
             "5:9: rules[0].tiers: the source of the tier is missing: expected one of `by` and `customer`",
         ),

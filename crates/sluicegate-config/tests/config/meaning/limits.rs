@@ -149,3 +149,19 @@ fn rules_that_are_too_many_for_every_request() {
         problems(&format!("version = 1\n{sixteen}{}", rule(16)).replace("version = 1", ""));
     assert!(problem.contains("rules: every request is charged by at least 17 limits"), "{problem}");
 }
+
+/// A limit without a name is stored by rule and period, and another one may have just that name.
+#[test]
+fn two_limits_that_would_be_stored_as_one() {
+    for limits in [
+        r#"["fixed 5/second", "fixed 50/second named a/second"]"#,
+        r#"["fixed 50/minute named a/second", "fixed 5/second"]"#,
+        r#"["9/second", { rate = "7/hour", name = "a/second" }]"#,
+    ] {
+        let told = rule(&format!("limits = {limits}"));
+        assert!(
+            told.contains("is stored under the name of another limit of the list"),
+            "{limits}: {told}"
+        );
+    }
+}

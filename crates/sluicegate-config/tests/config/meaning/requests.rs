@@ -160,6 +160,8 @@ fn a_condition_or_a_list_that_is_empty() {
             "4:39: rules[0].cases[0].when.any[0].cookie",
             "the table is empty, expected the name of a cookie",
         ),
+        ("cases = [{ when = {}, limits = [\"1/second\"] }]", "4:19: rules[0].cases[0].when", EMPTY),
+        ("when = { any = [{ not = {} }] }", "4:25: rules[0].when.any[0].not", EMPTY),
         ("when = { network = [] }", "4:20: rules[0].when.network", LIST),
         ("count_if = []", "4:12: rules[0].count_if", LIST),
     ] {
@@ -167,13 +169,38 @@ fn a_condition_or_a_list_that_is_empty() {
     }
 }
 
+/// In JSON, `null` is a part that is left out.
+#[test]
+fn a_condition_of_nothing_but_null_is_empty() {
+    for (when, path) in [
+        (r#"{ "method": null }"#, "rules[0].when"),
+        (r#"{ "method": "PUT", "not": { "path": null } }"#, "rules[0].when.not"),
+        (r#"{ "any": [{ "host": null, "hours": null }] }"#, "rules[0].when.any[0]"),
+    ] {
+        let text = format!(
+            r#"{{ "rules": [{{ "name": "a", "key": "ip", "limits": ["1/second"], "when": {when} }}] }}"#
+        );
+        let document = sluicegate_config::read_json(&text).expect("it can be read");
+        let told = Policies::new(&document, &Environment::new()).unwrap_err().to_string();
+        assert!(told.contains(&format!("{path}: the condition is empty")), "{when}: {told}");
+    }
+}
+
 #[test]
 fn values_that_never_occur() {
     for (text, problem) in [
-        ("count_if = [99]", "4:13: rules[0].count_if[0]: 99 is not a status, expected 100 to 599"),
+        (
+            "count_if = [99]",
+            "4:13: rules[0].count_if[0]: 99 is not the status of a response, expected 200 to 599",
+        ),
+        // Informational ones, which no response ends with.
+        (
+            "count_if = [103]",
+            "4:13: rules[0].count_if[0]: 103 is not the status of a response, expected 200 to 599",
+        ),
         (
             "count_if = [401, 700]",
-            "4:18: rules[0].count_if[1]: 700 is not a status, expected 100 to 599",
+            "4:18: rules[0].count_if[1]: 700 is not the status of a response, expected 200 to 599",
         ),
         (
             "when = { header = { x = \" a\" } }",
@@ -248,7 +275,7 @@ fn a_cost_that_is_none() {
         ),
         (
             "count_if = [401, 40]",
-            "4:18: rules[0].count_if[1]: 40 is not a status, expected 100 to 599",
+            "4:18: rules[0].count_if[1]: 40 is not the status of a response, expected 200 to 599",
         ),
         (
             "settle_at_end = true",
@@ -311,4 +338,53 @@ fn a_rejection_that_is_none() {
         "4:23: rules[0].reject.redirect: \"/a b\" is not a URI, expected visible ASCII characters\n\
          4:40: rules[0].reject.status: 200 is not a redirection, expected 302, 303, 307 or 308"
     );
+}
+
+#[test]
+fn a_case_that_is_never_reached() {
+    let told = limited(
+        "cases = [{ when = { method = \"PUT\" }, limits = [\"1/second\"] }, \
+         { name = \"other\", when = { method = \"PUT\" }, limits = [\"2/second\"] }]",
+    );
+    let expected = "rules[0].cases[1]: this is never reached: the same condition comes earlier, and the first that holds \
+                    decides";
+    assert!(told.ends_with(expected), "{told}");
+}
+
+#[test]
+fn an_exception_that_leaves_nothing() {
+    let told = |when: &str| limited(&format!("when = {{ {when} }}"));
+    for when in [
+        "not = { path = \"/*\" }",
+        "not = { network = [\"0.0.0.0/0\", \"::/0\"] }",
+        "method = \"PUT\", not = { method = \"PUT\" }",
+        "method = \"PUT\", path = \"/a\", not = { method = [\"POST\", \"PUT\"] }",
+        "path = [\"/a\", \"/b\"], not = { path = [\"/c\", \"/b\", \"/a\"] }",
+        "host = \"a\", claim = { plan = true }, not = { claim = { plan = true } }",
+        "header = { x = \"1\", y = \"2\" }, not = { any = [{ method = \"PUT\" }, { header = { y = \"2\" } }] }",
+    ] {
+        let told = told(when);
+        assert!(told.contains("not: this excludes every request that is left"), "{when}: {told}");
+    }
+}
+
+#[test]
+fn an_exception_that_leaves_something_is_none_of_them() {
+    for when in [
+        r#""path": "/a/*", "not": { "path": "/a/b" }"#,
+        r#""path": ["/a", "/b"], "not": { "path": "/a" }"#,
+        r#""path": "/a", "not": { "path": "/a", "method": "PUT" }"#,
+        // Nothing but HEAD.
+        r#""method": "GET", "not": { "method": "GET" }"#,
+        r#""header": { "x": true }, "not": { "header": { "x": "1" } }"#,
+        r#""not": { "network": "0.0.0.0/0" }"#,
+        r#""method": "PUT", "not": { "not": { "method": "PUT" } }"#,
+    ] {
+        let text = format!(
+            r#"{{ "rules": [{{ "name": "a", "key": "ip", "limits": ["1/second"], "when": {{ {when} }} }}] }}"#
+        );
+        let document = sluicegate_config::read_json(&text).expect("it can be read");
+        let made = Policies::new(&document, &Environment::new());
+        assert!(made.is_ok(), "{when}: {made:?}");
+    }
 }

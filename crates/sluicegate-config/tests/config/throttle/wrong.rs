@@ -45,6 +45,25 @@ freshest_when_late = '1 moment'
     }
 }
 
+/// Only the last partition may be that of all other requests.
+#[test]
+fn a_condition_that_comes_too_late_is_told() {
+    let file = |rest: &str| format!("capacity = {{ in_flight = 4 }}\nqueue = '1 s'\n{rest}");
+    let login = "when = { path = '/login' }";
+    let class = told(&file(&format!(
+        "class = [{{ name = 'CRITICAL', {login} }}, {{ name = 'SHEDDABLE', {login} }}]"
+    )));
+    assert!(class.contains("throttle.class[1].when: this is never reached"), "{class}");
+    let partitions = told(&file(&format!(
+        "partitions = [{{ name = 'a', share = '5%', {login} }}, {{ name = 'b', share = '5%', {login} }}]"
+    )));
+    assert!(partitions.contains("throttle.partitions[1].when: this is never"), "{partitions}");
+    let early = told(&file(&format!(
+        "partitions = [{{ name = 'a', share = '5%', when = {{}} }}, {{ name = 'b', share = '5%', {login} }}]"
+    )));
+    assert!(early.contains("throttle.partitions[0].when: the condition is empty"), "{early}");
+}
+
 /// A condition that always holds would exempt every request, or give all of them one class.
 #[test]
 fn a_condition_that_is_empty_is_told_with_its_line_and_column() {
@@ -86,15 +105,16 @@ fn what_cannot_work_is_told_in_a_sentence_beside_the_setting() {
     );
     let few = told(&format!("{capacity}queue = '1 s'\nweights = [1]"));
     assert_eq!(few, "5:11: throttle.weights: 4 classes need 4 weights; 1 were given");
-    let part =
-        |name: &str, share: &str| format!("{{ name = '{name}', share = '{share}', when = {{}} }}");
+    let part = |name: &str, share: &str| {
+        format!("{{ name = '{name}', share = '{share}', when = {{ path = '/{name}-{share}' }} }}")
+    };
     let shares = format!("partitions = [{}, {}]", part("a", "60%"), part("b", "60%"));
     let sum = told(&format!("{capacity}queue = '1 s'\n{shares}"));
     assert_eq!(
         sum,
         "5:14: throttle.partitions: the shares of all partitions are at most 1 together, not 1.2"
     );
-    let twice = format!("partitions = [{}, {}]", part("a", "6%"), part("a", "6%"));
+    let twice = format!("partitions = [{}, {}]", part("a", "6%"), part("a", "7%"));
     let twice = told(&format!("{capacity}queue = '1 s'\n{twice}"));
     assert_eq!(twice, "5:14: throttle.partitions: the partition `a` is named twice");
     let rate = told(&format!(
