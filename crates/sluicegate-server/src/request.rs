@@ -44,6 +44,21 @@ pub(crate) fn address(text: &str) -> Option<IpAddr> {
 }
 
 impl DescribedRequest {
+    /// Sets the path and the query to those of a request target (RFC 9112, section 3.2), as a client may have written it:
+    /// with the scheme and the host of a request to a proxy, or with a fragment, which frameworks drop before they route.
+    /// Without a path, it is `/`.
+    pub fn set_target(&mut self, target: &str) {
+        let target = target.split('#').next().unwrap_or_default();
+        let (path, query) = target.split_once('?').unzip();
+        let path = path.unwrap_or(target);
+        let path = match path.split_once("://").filter(|_| !path.starts_with('/')) {
+            None => path,
+            Some((_, behind)) => behind.find('/').map_or("", |at| &behind[at..]),
+        };
+        path_or_root(path).clone_into(&mut self.path);
+        self.query = query.map(str::to_owned);
+    }
+
     /// What rules see of it. One view is for all rules of a decision: it parses the path once.
     pub fn view(&self) -> impl View + '_ {
         DescribedView { request: self, readings: Readings::new(), by_name: OnceCell::new() }
@@ -78,6 +93,10 @@ pub(crate) fn trimmed(value: &[u8]) -> &[u8] {
     let end = value.iter().rposition(is_value).map_or(begin, |last| last + 1);
     step(value.len() - (end - begin));
     &value[begin..end]
+}
+
+fn path_or_root(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
 }
 
 fn ignoring_case(one: &str, other: &str) -> Ordering {
@@ -148,5 +167,40 @@ impl View for DescribedView<'_> {
 
     fn route_hint(&self) -> &'static str {
         "describe the request with `route`"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_in_every_form_that_a_client_may_send() {
+        for (target, path, query) in [
+            ("/login", "/login", None),
+            ("/login?a=b?c", "/login", Some("a=b?c")),
+            ("/login#x", "/login", None),
+            ("/login#x?a=b", "/login", None),
+            ("/login?a=b#x", "/login", Some("a=b")),
+            ("http://host/login", "/login", None),
+            ("HTTPS://user@host:80/login?a#b", "/login", Some("a")),
+            ("http://host", "/", None),
+            ("http://host?a=b", "/", Some("a=b")),
+            ("/go?to=http://host/login", "/go", Some("to=http://host/login")),
+            ("/go/http://host/login", "/go/http://host/login", None),
+            ("", "/", None),
+            ("?a", "/", Some("a")),
+            ("#a", "/", None),
+            ("*", "*", None),
+            ("login", "login", None),
+        ] {
+            let mut request = DescribedRequest::default();
+            request.set_target(target);
+            assert_eq!(
+                (request.path.as_str(), request.query.as_deref()),
+                (path, query),
+                "{target}"
+            );
+        }
     }
 }

@@ -113,11 +113,7 @@ fn described(request: &Request<'_>) -> DescribedRequest {
         match key.to_ascii_lowercase().as_str() {
             "remote_address" => described.peer = address(&text),
             "method" | ":method" => described.method = text.clone().into_owned(),
-            "path" | ":path" => {
-                let (path, query) = text.split_once('?').unzip();
-                described.path = path.unwrap_or(&text).to_owned();
-                described.query = query.map(str::to_owned);
-            }
+            "path" | ":path" => described.set_target(&text),
             "host" | "authority" | ":authority" => described.host = Some(text.clone().into_owned()),
             "route" => described.route = Some(text.clone().into_owned()),
             _ => {}

@@ -10,7 +10,7 @@ use axum::http::{Request, Response, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
-use tonic::Code;
+use tonic::{Code, Status};
 use tower_service::Service as _;
 
 use super::activity::{Activity, InFlight, TrackedBody};
@@ -205,12 +205,10 @@ fn note<B>(health: &Health, answer: &Response<B>, is_question: bool) {
         return health.failed("http", answer.status().as_str(), why);
     }
     let status = answer.status();
-    if let Some(code) = answer.headers().get("grpc-status") {
-        let code = Code::from_bytes(code.as_bytes());
+    if let Some(told) = Status::from_header_map(answer.headers()) {
         // A store that cannot decide is counted as that.
-        if !matches!(code, Code::Ok | Code::Unavailable) {
-            let why = answer.headers().get("grpc-message").map(|why| why.as_bytes());
-            health.failed("grpc", words(code), &why.unwrap_or_default().escape_ascii());
+        if !matches!(told.code(), Code::Ok | Code::Unavailable) {
+            health.failed("grpc", words(told.code()), &told.message().escape_debug());
         }
     } else if !is_question && is_failure(status) {
         health.failed("http", status.as_str(), &status.canonical_reason().unwrap_or_default());

@@ -19,7 +19,8 @@ pub(super) struct TakeRequest {
     /// The method, such as `GET`.
     #[serde(deserialize_with = "text")]
     method: String,
-    /// The path, such as `/users/7`. A query may follow it.
+    /// The path as the client sent it, such as `/users/7`, and not decoded. A query may follow it. What a target of HTTP
+    /// may have besides is left out: a scheme and a host in front, and a fragment.
     #[schema(example = "/users/7")]
     #[serde(deserialize_with = "text")]
     path: String,
@@ -56,21 +57,9 @@ impl TakeRequest {
     /// # Errors
     ///
     /// If there are two queries.
-    pub(super) fn described(mut self) -> Result<DescribedRequest, &'static str> {
-        if let Some(at) = self.path.find('?') {
-            if self.query.is_some() {
-                return Err("there is a query in `path` and one in `query`: expected one");
-            }
-            self.query = Some(self.path.split_off(at + 1));
-            self.path.truncate(at);
-        }
-        if self.path.is_empty() {
-            "/".clone_into(&mut self.path);
-        }
-        Ok(DescribedRequest {
+    pub(super) fn described(self) -> Result<DescribedRequest, &'static str> {
+        let mut described = DescribedRequest {
             method: self.method,
-            path: self.path,
-            query: self.query,
             host: self.host,
             route: self.route,
             peer: self.ip,
@@ -80,7 +69,17 @@ impl TakeRequest {
                 .claims
                 .into_iter()
                 .fold(Claims::new(), |claims, (name, value)| claims.with(name, value)),
-        })
+            ..DescribedRequest::default()
+        };
+        described.set_target(&self.path);
+        match (&described.query, self.query) {
+            (Some(_), Some(_)) => {
+                return Err("there is a query in `path` and one in `query`: expected one");
+            }
+            (None, query) => described.query = query,
+            (Some(_), None) => {}
+        }
+        Ok(described)
     }
 }
 

@@ -72,7 +72,8 @@ async fn calls_that_fail_before_a_decision_are_counted_and_logged() {
     let so_far = failed().await;
     assert_eq!(so_far.total, 7);
     let last = so_far.last.expect("a line");
-    assert!(last.starts_with("grpc, invalid_argument: "), "{last}");
+    // As people read it, and not as the header field has it.
+    assert!(last.starts_with("grpc, invalid_argument: the domain is empty"), "{last}");
 
     // A request that the client has to change is refused, and counted.
     clock.advance(Duration::from_secs(1));

@@ -289,3 +289,18 @@ async fn a_name_that_is_there_twice_is_an_error() {
     let both = r#"{"path":"/api/x","claims":{"customer":"a","Customer":"b"}}"#;
     assert_eq!(post(&server.http, "/v1/take", both).await.0, 200);
 }
+
+/// Node, among others, hands its programs the target as it came: with a fragment, or with a scheme and a host.
+#[tokio::test]
+async fn a_target_in_any_form_is_the_path_that_a_framework_routes() {
+    let server = start_rules(RULES).await;
+    let take = async |path: &str| {
+        let asked = json!({ "path": path, "claims": { "customer": "acme" } });
+        ask(&server, "take", asked).await.0
+    };
+    for path in ["http://host/api/x", "/api/x#a", "HTTP://host:80/api/x?a#b"] {
+        assert_eq!(take(path).await, 200, "{path}");
+    }
+    assert_eq!(take("/api/x#b").await, 429);
+    assert_eq!(take("http://host/other").await, 200);
+}

@@ -44,14 +44,9 @@ impl Example {
             || ip.is_some()
             || !header.is_empty()
             || !claim.is_empty();
-        let path = path.as_deref().unwrap_or("/");
-        let (before, query) = path.split_once('?').unzip();
-        is_given.then(|| DescribedRequest {
+        let mut request = DescribedRequest {
             method: method.clone().unwrap_or_else(|| "GET".to_owned()),
-            path: before.unwrap_or(path).to_owned(),
-            query: query.map(str::to_owned),
             host: host.clone(),
-            route: None,
             peer: *ip,
             headers: header
                 .iter()
@@ -60,8 +55,10 @@ impl Example {
             claims: claim.iter().fold(Claims::new(), |claims, Pair(name, value)| {
                 claims.with(name.clone(), value.clone())
             }),
-            tokens: None,
-        })
+            ..DescribedRequest::default()
+        };
+        request.set_target(path.as_deref().unwrap_or("/"));
+        is_given.then_some(request)
     }
 
     /// The descriptors.
