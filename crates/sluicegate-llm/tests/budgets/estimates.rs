@@ -1,5 +1,7 @@
 //! What is reserved for a request, and how its body is passed on.
 
+use std::io::Write;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use sluicegate_llm::{Estimate, EstimatedTokens};
@@ -74,4 +76,23 @@ async fn a_request_without_a_body_reserves_one_token() {
     model.answers(200, "application/json", Stream::of(&["{}"]));
     let _response = model.ask("").await;
     assert_eq!(model.spent(), 1);
+}
+
+#[tokio::test]
+async fn a_compressed_body_reserves_what_it_holds_and_reaches_the_model_as_it_was_sent() {
+    let text = format!("{{\"prompt\": \"{}\", \"max_tokens\": 50}}", "four".repeat(2_000));
+    let mut packed = brotli::CompressorWriter::new(Vec::new(), 4_096, 5, 22);
+    packed.write_all(text.as_bytes()).unwrap();
+    let packed = Bytes::from(packed.into_inner());
+    assert!(packed.len() < 100);
+    let model = Model::with(Estimate::new().unknown(700));
+    let mut asked = request("");
+    asked.headers_mut().insert("content-encoding", "br".parse().unwrap());
+    *asked.body_mut() = Full::new(packed.clone());
+    let _response = model.send(asked).await;
+    assert_eq!(model.spent(), 2_050);
+    // UTF-7 hides what the body asks for, so no request in it fits.
+    let mut hidden = request(r#"{"max+AF8-tokens": 50}"#);
+    hidden.headers_mut().insert("content-type", "text/json; charset=utf-7".parse().unwrap());
+    assert_eq!(model.send(hidden).await.status(), 422);
 }
