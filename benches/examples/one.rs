@@ -3,6 +3,9 @@
 //! ```sh
 //! cargo build --release --package sluicegate-benches --example one
 //! perf stat -e instructions:u,cycles:u target/release/examples/one 'axum 200' 'sluicegate, as it comes' 1000000
+//! # The same count on a machine that is never quiet, without making the services and other threads:
+//! valgrind --tool=callgrind --separate-threads=yes --toggle-collect=sluicegate_benches::services::App::call \
+//!     target/release/examples/one 'axum 200' 'sluicegate, as it comes' 12000
 //! ```
 //!
 //! Without arguments it prints the tables and the services that it knows.

@@ -227,7 +227,7 @@ impl Fields {
 
     /// Whether these are the draft's fields and no others.
     #[inline]
-    pub fn is_draft(self) -> bool {
+    pub(crate) fn is_draft(self) -> bool {
         self == Self::DRAFT
     }
 

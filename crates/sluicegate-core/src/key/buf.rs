@@ -114,7 +114,7 @@ impl KeyBuf {
 
     /// Whether the key was too long to be kept as written.
     #[inline]
-    pub const fn is_digest(&self) -> bool {
+    pub(crate) const fn is_digest(&self) -> bool {
         // The leading bit is the first or the second bit of its byte.
         self.lengths().ilog2() % 8 == FOLDED.ilog2()
     }
