@@ -11,10 +11,11 @@
 //!         | "when-full" ("admit" | "refuse" | "together") | "named" word | "named" '"' text '"'
 //! ```
 //!
-//! Tokens may be in upper or lower case. The case of names is kept. A month has 30 days and a year has 365.
+//! Each option is there once at most. Tokens may be in upper or lower case. The case of names is kept. A month has 30 days and a year has 365.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -209,7 +210,14 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
     };
     // About the whole limit: the name may come after this option.
     let mut carried = false;
+    let mut options = Vec::<String>::new();
     while let Some(option) = tokens.next() {
+        if options.contains(&option) {
+            return Err(LimitError::new(
+                "an option is there twice: which of the two counts is not clear",
+            ));
+        }
+        options.push(option.clone());
         limit = match option.as_str() {
             "burst" => limit.try_burst(tokens.number()?)?,
             "stepped" => limit.try_refill(limit.count, Duration::from_micros(limit.period))?,

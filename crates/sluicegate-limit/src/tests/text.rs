@@ -114,6 +114,8 @@ fn errors_quote_the_text_and_name_the_bad_part() {
         ("5/minute burst", "the text ends too soon"),
         ("5/minute burst -1", "a whole number is missing"),
         ("5/minute brust 7", "an option is not known"),
+        ("5/minute burst 7 burst 8", "an option is there twice"),
+        ("5/minute named a shadow NAMED b", "an option is there twice"),
         ("5/minute queue 7", "a queue belongs to a leaky bucket"),
         ("5/minute; 10/hour", "read several limits as `Limits`"),
         ("5/minute burst 7; 10/hour", "read several limits as `Limits`"),

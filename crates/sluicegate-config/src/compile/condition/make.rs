@@ -14,6 +14,7 @@ use crate::source::DocumentPath;
 
 impl Condition {
     /// Holds for every request.
+    #[cfg(feature = "throttle")]
     pub(in crate::compile) const fn always() -> Self {
         Self(Vec::new())
     }
