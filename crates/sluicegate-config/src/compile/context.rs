@@ -25,6 +25,10 @@ pub(super) struct Context<'a> {
     problems: RefCell<Vec<Diagnostic>>,
 }
 
+/// A client that chooses HTTP/2 would be another one, or meet no condition.
+const HOST: &str =
+    "requests of HTTP/2 have no such header: expected `host`, which reads it in every version";
+
 impl<'a> Context<'a> {
     pub(super) fn new(document: &'a Document, environment: &'a Environment) -> Self {
         let mut context = Self {
@@ -180,6 +184,15 @@ impl<'a> Context<'a> {
             return None;
         }
         Some(name.into())
+    }
+
+    /// Checks the name of a header that requests are told apart by.
+    pub(super) fn request_header(&self, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
+        if name.eq_ignore_ascii_case("host") {
+            self.report(path, HOST);
+            return None;
+        }
+        self.header_name(name, path)
     }
 
     /// Parses a duration such as `90 seconds`.

@@ -70,7 +70,7 @@ impl Key {
             Spec::Host => Self::Host,
             Spec::Global => Self::Global,
             Spec::Header(name) => {
-                Self::Header(Header(context.header_name(name, &path.name("header"))?))
+                Self::Header(Header(context.request_header(name, &path.name("header"))?))
             }
             Spec::Cookie(name) => Self::Cookie(Cookie(named("cookie", name)?)),
             Spec::Query(name) => Self::Query(Query(named("query", name)?)),

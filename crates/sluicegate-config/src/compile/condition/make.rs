@@ -156,7 +156,7 @@ impl Maker<'_> {
         for (name, expected) in spec {
             let path = list.name(name);
             let sound = match kind {
-                "header" => self.context.header_name(name, &path),
+                "header" => self.context.request_header(name, &path),
                 _ => self.context.name(kind, name, &path),
             };
             if matches!(expected, Expected::Any(texts) if texts.is_empty()) {

@@ -388,3 +388,16 @@ fn an_exception_that_leaves_something_is_none_of_them() {
         assert!(made.is_ok(), "{when}: {made:?}");
     }
 }
+
+/// In HTTP/2 the host is no header field, so a client would choose whether it is there.
+#[test]
+fn a_header_that_only_one_version_of_http_has() {
+    let expected =
+        "requests of HTTP/2 have no such header: expected `host`, which reads it in every version";
+    let condition = limited("when = { header = { Host = \"a.example\" } }");
+    assert_eq!(condition, format!("4:28: rules[0].when.header.Host: {expected}"));
+    let key = problems(
+        "[[rules]]\nname = \"a\"\nkey = [\"ip\", { header = \"host\" }]\nlimits = [\"1/second\"]",
+    );
+    assert_eq!(key, format!("3:25: rules[0].key[1].header: {expected}"));
+}
