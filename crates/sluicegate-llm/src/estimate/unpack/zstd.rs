@@ -30,6 +30,6 @@ const PIECE: usize = 4 * 1024;
 
 /// Without the layers, nothing of the kind is compiled.
 #[cfg(not(any(feature = "actix", feature = "tower")))]
-pub(super) fn read(_: &[u8], _: Show<'_>) -> Progress {
+pub(super) fn read(_: &[u8], _: &mut Sink<'_>) -> Progress {
     Progress { read: 0, end: End::Spent }
 }
