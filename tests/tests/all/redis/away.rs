@@ -18,8 +18,8 @@ use super::DAY;
 use super::load::{Load, Tally, attempts};
 use super::store::{left, open, patient, settled};
 
-/// The deadline of a decision in these tests.
-const DEADLINE: Duration = Duration::from_millis(100);
+/// The deadline of a decision in these tests: so long that a server that runs keeps it on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(1);
 
 /// How much longer a decision may take on a busy machine. This only tells a late decision from one that hangs.
 const SLACK: Duration = Duration::from_secs(5);
