@@ -34,6 +34,8 @@
 //!
 //! - `tower` (on by default): the layers for tower and axum, and a [`Dialect`] as a responder.
 //! - `actix`: the layers for actix-web.
+//!
+//! Both compile the reference implementation of zstd, which needs a C compiler.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
