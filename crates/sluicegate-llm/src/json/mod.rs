@@ -74,7 +74,7 @@ enum Expect {
     Number,
     /// In `true`, `false`, `null`, or one of the words that Python writes for numbers, of which these letters are missing.
     Word(&'static [u8]),
-    /// Nested deeper than names are kept, by so many levels. Only their number is known there, and where strings are.
+    /// This many levels deeper than names are kept. Only the depth is known there, and where strings begin and end.
     Deep {
         levels: u64,
         place: Place,

@@ -3,10 +3,7 @@ use brotli_decompressor::{
     StandardAlloc,
 };
 
-use super::{End, Progress};
-
-/// How many bytes are unpacked at once.
-const PIECE: usize = 4 * 1024;
+use super::{End, PIECE, Progress};
 
 /// Unpacks brotli (RFC 7932), to at most about `allowed` bytes. `show` returns `false` if there are too many.
 pub(super) fn read(packed: &[u8], allowed: usize, mut show: impl FnMut(&[u8]) -> bool) -> Progress {

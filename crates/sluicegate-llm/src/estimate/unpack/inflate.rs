@@ -1,6 +1,6 @@
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::{End, Progress, Sink};
+use super::{End, PIECE, Progress, Sink};
 
 /// Unpacks deflate (RFC 1951), with the header of gzip (RFC 1952) or zlib (RFC 1950) around it.
 ///
@@ -18,7 +18,7 @@ pub(super) struct Inflate {
 
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// In the first ten bytes of a gzip member, behind so many of them.
+    /// In the first ten bytes of a gzip member, of which this many are read.
     Header(usize),
     ExtraLength,
     ExtraLengthHigh(u8),
@@ -30,9 +30,6 @@ enum Part {
     /// Behind a member. Zeros may follow, and other members.
     Ended,
 }
-
-/// How many bytes are unpacked at once.
-const PIECE: usize = 4 * 1024;
 
 /// What it costs to begin another member, in unpacked bytes. It takes about 3 µs. Without a price, 2 MiB of empty members took
 /// a third of a second.

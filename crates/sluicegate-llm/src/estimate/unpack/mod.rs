@@ -24,8 +24,11 @@ const FIRST: usize = 128 * 1024;
 /// this bound, 8 KB that were packed to be work took 14 to 84 ms of a processor, at 2 to 10 ns for each unpacked byte.
 const OF_EACH: usize = 32;
 
-/// Deflate packs at most so many bytes into one.
+/// The most bytes that deflate packs into one.
 const RATIO: u64 = 1_032;
+
+/// How many bytes are unpacked at once.
+const PIECE: usize = 4 * 1024;
 
 /// How often what was unpacked is unpacked again, as `Content-Encoding: gzip, br` asks for.
 const LEVELS: u8 = 3;
@@ -324,7 +327,8 @@ impl Sink<'_> {
         taken == bytes.len()
     }
 
-    /// Pays for work that is worth so many unpacked bytes. Returns `false` if it may not be done.
+    /// Takes `bytes` from the budget, for work that lasts as long as unpacking them. Returns `false` if it must not be done,
+    /// because fewer are left.
     fn pay(&mut self, bytes: usize) -> bool {
         self.budget.take(bytes) == bytes
     }

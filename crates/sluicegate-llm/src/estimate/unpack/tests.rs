@@ -113,7 +113,7 @@ fn what_begins_like_another_format_is_read_by_the_header_too() {
     let block = [&[0x78, 0x9c, 0x00, 0x63, 0xff][..], &[b' '; 0x9c]].concat();
     let bare = [&block, &packed[2..packed.len() - 4]].concat();
     assert_eq!(of("deflate", &bare, 1_000), LONG);
-    // A window of 2²⁴ bytes and a block of so many bytes, which is the last one, begin like gzip in brotli.
+    // In brotli, a window of 2²⁴ bytes and a last block of 0xe08c bytes begin with the first two bytes of gzip.
     let mut text = br#"{"max_tokens": 50000, "prompt": ""#.to_vec();
     text.extend((0..0xf000).map(|at: u64| b'a' + (at * at % 23) as u8));
     text.truncate(0xe08c - 2);
@@ -181,7 +181,7 @@ fn a_body_that_was_packed_to_be_work_costs_what_it_could_be_in_every_format() {
 fn a_body_of_very_many_parts_is_not_all_unpacked() {
     let members = gzip(b"").repeat(2_000);
     assert!(of("", &members, 1_000).all >= 2_000_000);
-    // So many are usual where a log is compressed as it is written.
+    // A log that is compressed as it is written has about this many.
     let lines = (0..500).map(|line| format!("\"{}\", ", line * 7_919 % 1_009).repeat(9));
     let members: Vec<u8> = lines.flat_map(|line| gzip(line.as_bytes())).collect();
     assert!((4_000..20_000).contains(&of("", &members[..members.len() / 20], 1_000).all));

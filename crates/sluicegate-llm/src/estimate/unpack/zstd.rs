@@ -6,6 +6,8 @@ use super::{End, Progress, Sink};
 pub(super) fn read(packed: &[u8], sink: &mut Sink<'_>) -> Progress {
     use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
+    use super::PIECE;
+
     let spent = |read| Progress { read, end: End::Spent };
     let Some(mut decoder) = DCtx::try_create() else { return spent(0) };
     let mut packed = InBuffer::around(packed);
@@ -23,10 +25,6 @@ pub(super) fn read(packed: &[u8], sink: &mut Sink<'_>) -> Progress {
         }
     }
 }
-
-/// How many bytes are unpacked at once.
-#[cfg(any(feature = "actix", feature = "tower"))]
-const PIECE: usize = 4 * 1024;
 
 /// Without the layers, nothing of the kind is compiled.
 #[cfg(not(any(feature = "actix", feature = "tower")))]
