@@ -22,19 +22,24 @@ pub struct Cluster {
 
 const SERVERS: usize = 3;
 
-const DESCRIPTORS: &str = "domain: none\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1 } }]\n";
+/// A file of Envoy's service that limits nobody.
+pub const DESCRIPTORS: &str = "domain: none\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1 } }]\n";
 
 impl Cluster {
-    /// Starts the servers with this text as `--capacity` and `masters` as the URL of their store, and waits until one of them
-    /// divides the capacity.
+    /// Starts servers of `program` that divide a capacity `db`, of a rate a second and a burst, among leases and
+    /// the Envoys of a bucket. `masters` is the URL of their store. Waits until one of them divides it.
     ///
     /// # Panics
     ///
     /// If they do not start, or none is the master within a minute.
-    pub async fn start(program: &Path, masters: &str, capacity: &str) -> Self {
+    pub async fn start(program: &Path, masters: &str, (capacity, burst): (u64, u64)) -> Self {
         let directory = Directory::make();
+        let text = format!(
+            "[[capacity]]\nname = \"db\"\nlimit = \"{capacity}/second burst {burst}\"\nlease = \"10 seconds\"\n\
+             [[capacity.envoy]]\ndomain = \"edge\"\nbucket = {{ service = \"db\" }}\n"
+        );
         let file = directory.path().join("capacity.toml");
-        std::fs::write(&file, capacity).expect("a file");
+        std::fs::write(&file, text).expect("a file");
         let file = file.to_str().expect("text");
         let (balancer, mut ports, mut servers) = (Balancer::start().await, Vec::new(), Vec::new());
         for _ in 0..SERVERS {

@@ -7,7 +7,7 @@ mod sluicegate;
 use std::time::Duration;
 
 pub use self::balancer::Balancer;
-pub use self::cluster::Cluster;
+pub use self::cluster::{Cluster, DESCRIPTORS};
 pub use self::sluicegate::Sluicegate;
 
 /// Longer than anything takes on a busy machine.

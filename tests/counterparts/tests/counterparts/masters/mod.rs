@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sluicegate_counterparts::sluicegate;
 use sluicegate_tests::certificates::Authority;
-use sluicegate_tests::command::{Cluster, Sluicegate};
+use sluicegate_tests::command::{Cluster, DESCRIPTORS, Sluicegate};
 use sluicegate_tests::servers::{self, Directory};
 use tokio::time::sleep;
 
@@ -58,11 +58,7 @@ async fn followed(cluster: &Cluster, users: &Users, last: usize) {
 }
 
 async fn mishaps_of_a_master_and_of(mut store: Store) {
-    let capacity = format!(
-        "[[capacity]]\nname = \"db\"\nlimit = \"{CAPACITY}/second burst {BURST}\"\nlease = \"10 seconds\"\n\
-         [[capacity.envoy]]\ndomain = \"edge\"\nbucket = {{ service = \"db\" }}\n"
-    );
-    let mut cluster = Cluster::start(sluicegate(), &store.url(), &capacity).await;
+    let mut cluster = Cluster::start(sluicegate(), &store.url(), (CAPACITY, BURST)).await;
     let users = Users::start(cluster.balancer.address).await;
     users.use_most_of_it("at first").await;
 
@@ -114,7 +110,7 @@ fn a_server_is_elected_in_an_etcd_that_asks_for_its_certificate() {
     };
     let server = Sluicegate::start(
         sluicegate(),
-        "domain: none\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1 } }]\n",
+        DESCRIPTORS,
         &[
             "--capacity",
             &write("capacity.toml", "[[capacity]]\nname = \"db\"\nlimit = \"100/second\"\n"),

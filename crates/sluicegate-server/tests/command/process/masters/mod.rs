@@ -21,11 +21,7 @@ const LEASE: Duration = Duration::from_secs(11);
 
 async fn start() -> (Server, Cluster) {
     let redis = Server::start();
-    let capacity = format!(
-        "[[capacity]]\nname = \"db\"\nlimit = \"{CAPACITY}/second burst 100\"\nlease = \"10 seconds\"\n\
-         [[capacity.envoy]]\ndomain = \"edge\"\nbucket = {{ service = \"db\" }}\n"
-    );
-    let cluster = Cluster::start(program(), &redis.url(), &capacity).await;
+    let cluster = Cluster::start(program(), &redis.url(), (CAPACITY, 100)).await;
     (redis, cluster)
 }
 
