@@ -32,8 +32,10 @@ fn a_process_that_is_killed_forgets_only_what_came_after_its_last_write() {
             .spawn()
             .expect("a process");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        // How many more requests to wait for before the kill: another moment in each round.
+        // How many more requests and writes to wait for before the kill: another moment in each round. A disk may be
+        // so slow, or a processor so busy, that all requests come before the first write.
         let mut until = 1 + (round * 37) % 500;
+        let mut writes = round % 3;
         for line in lines.map_while(Result::ok) {
             let Some((what, number)) = line.split_once(' ') else { continue };
             let Ok(number) = number.parse::<u64>() else { continue };
@@ -49,10 +51,13 @@ fn a_process_that_is_killed_forgets_only_what_came_after_its_last_write() {
                     admitted += 1;
                     until = until.saturating_sub(1);
                 }
-                "written" => written = written.max(number),
+                "written" => {
+                    written = written.max(number);
+                    writes = writes.saturating_sub(1);
+                }
                 _ => {}
             }
-            if until == 0 {
+            if until == 0 && writes == 0 {
                 child.kill().expect("it runs");
                 until = u32::MAX;
             }
