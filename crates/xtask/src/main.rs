@@ -93,5 +93,5 @@ fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     }
     #[cfg(unix)]
     servers::provide_for(&mut command);
-    Step::new("tests", command).run()
+    Step::new("tests", command).run_tests()
 }

@@ -3,8 +3,9 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A command with a description of its purpose.
@@ -28,25 +29,77 @@ impl Step {
         self.run_into(Stdio::piped())
     }
 
-    fn run_into(mut self, stdout: Stdio) -> Result<String, Failure> {
+    /// Like [`run`](Self::run) for a command that runs tests. What failing tests printed is repeated at the end, where a
+    /// log of many thousand lines is read first.
+    pub(crate) fn run_tests(self) -> Result<(), Failure> {
+        let mut failures = Failures::default();
+        let outcome = self.run_with(Stdio::piped(), |mut child| {
+            let printed = child.stdout.take();
+            let lines =
+                printed.into_iter().flat_map(|printed| BufReader::new(printed).split(b'\n'));
+            for line in lines {
+                let line = String::from_utf8_lossy(&line?).into_owned();
+                println!("{line}");
+                failures.read(line);
+            }
+            child.wait_with_output()
+        });
+        if outcome.is_err() {
+            eprint!("{failures}");
+        }
+        outcome.map(drop)
+    }
+
+    fn run_into(self, stdout: Stdio) -> Result<String, Failure> {
+        let output = self.run_with(stdout, Child::wait_with_output)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn run_with(
+        mut self,
+        stdout: Stdio,
+        wait: impl FnOnce(Child) -> io::Result<Output>,
+    ) -> Result<Output, Failure> {
         let shown = show(&self.command);
         eprintln!("\n==> {}: {shown}", self.name);
 
         let started = Instant::now();
-        let child = self.command.stdout(stdout).spawn();
-        let output = child
-            .and_then(Child::wait_with_output)
+        let output = (self.command.stdout(stdout).spawn())
+            .and_then(wait)
             .map_err(|error| Failure(format!("{}: `{shown}` did not start: {error}", self.name)))?;
         let took = Seconds(started.elapsed());
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
 
         if !output.status.success() {
-            eprint!("{printed}");
+            eprint!("{}", String::from_utf8_lossy(&output.stdout));
             let status = output.status;
             return Err(Failure(format!("{}: {status} after {took}: {shown}", self.name)));
         }
         eprintln!("<== {}: passed in {took}", self.name);
-        Ok(printed)
+        Ok(output)
+    }
+}
+
+/// What test programs print of their failing tests: from a line `failures:` to the result.
+#[derive(Default)]
+struct Failures {
+    lines: Vec<String>,
+    is_within: bool,
+}
+
+impl Failures {
+    fn read(&mut self, line: String) {
+        let is_end = line.starts_with("test result: ");
+        self.is_within |= line == "failures:";
+        if self.is_within {
+            self.is_within = !is_end;
+            self.lines.push(line);
+        }
+    }
+}
+
+impl Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
@@ -118,6 +171,17 @@ mod tests {
         let failure = step.run().err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(failure.starts_with("nonsense: exit status: 1 after "), "{failure}");
         assert!(failure.ends_with(": cargo --no-such-flag"), "{failure}");
+    }
+
+    #[test]
+    fn failing_tests_are_told_at_the_end() {
+        let mut failures = Failures::default();
+        let log = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n1 of 2\n\nfailures:\n    b\n\n\
+            test result: FAILED. 1 passed; 1 failed\n\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed\n";
+        log.lines().for_each(|line| failures.read(line.to_owned()));
+        let told = failures.to_string();
+        assert!(told.starts_with("failures:\n\n---- b stdout ----\n1 of 2\n"), "{told}");
+        assert!(told.ends_with("    b\n\ntest result: FAILED. 1 passed; 1 failed\n"), "{told}");
     }
 
     #[test]
