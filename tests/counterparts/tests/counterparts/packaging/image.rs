@@ -27,13 +27,22 @@ fn hadolint_finds_what_is_wrong_with_a_dockerfile() {
 }
 
 #[test]
+fn the_image_is_built_on_the_same_images_each_time() {
+    let text = read(FILE);
+    let images: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert_eq!(images.len(), 2);
+    for image in images {
+        let (_, digest) = image.split_once("@sha256:").expect("a digest");
+        let digest = digest.split(' ').next().unwrap_or_default();
+        assert!(digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit()), "{image}");
+    }
+}
+
+#[test]
 fn the_image_has_no_shell_and_another_user_than_root() {
     let text = read(FILE);
     let (_, last) = text.rsplit_once("\nFROM ").expect("a stage");
-    assert!(
-        last.starts_with("gcr.io/distroless/static-debian12:nonroot${BASE_DIGEST}\n"),
-        "{last}"
-    );
+    assert!(last.starts_with("gcr.io/distroless/static-debian12:nonroot@sha256:"), "{last}");
     assert!(
         last.contains("\nUSER 65532:65532\n") && last.contains("\nSTOPSIGNAL SIGTERM\n"),
         "{last}"
