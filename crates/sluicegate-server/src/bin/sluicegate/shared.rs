@@ -14,6 +14,32 @@ pub(crate) struct StoreOptions {
     /// servers share every limit. Otherwise each server counts in its memory.
     #[arg(long, value_name = "URL", env = "SLUICEGATE_REDIS", hide_env_values = true)]
     pub(crate) redis: Option<String>,
+    /// Takes the servers at `--redis` for nodes of a cluster. A few are enough, separated by commas: the others are found
+    /// through them.
+    #[arg(long, requires = "redis")]
+    pub(crate) redis_cluster: bool,
+    /// Takes the host of `--redis` for the name of a master, which the sentinels at these URLs know, separated by commas.
+    #[arg(
+        long,
+        value_name = "URLS",
+        requires = "redis",
+        conflicts_with = "redis_cluster",
+        value_delimiter = ','
+    )]
+    #[arg(env = "SLUICEGATE_REDIS_SENTINELS", hide_env_values = true)]
+    pub(crate) redis_sentinels: Vec<String>,
+    /// The authorities in this PEM file may sign the certificate of Redis, instead of those of the system.
+    #[arg(long, value_name = "FILE", requires = "redis")]
+    pub(crate) redis_authorities: Option<PathBuf>,
+    /// The certificate in this PEM file is shown to Redis.
+    #[arg(long, value_name = "FILE", requires = "redis_key")]
+    pub(crate) redis_certificate: Option<PathBuf>,
+    /// The private key of that certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "redis_certificate", requires = "redis")]
+    pub(crate) redis_key: Option<PathBuf>,
+    /// What the names of all rows in Redis begin with. Servers with the same prefix share their counts.
+    #[arg(long, value_name = "PREFIX", requires = "redis", default_value = "sluicegate:")]
+    pub(crate) redis_prefix: String,
     /// Leases up to this many tokens of a key from Redis at once, 1000 if no number is given, and spends them without a
     /// round trip. All servers together still admit no more than the limit. If a server is killed, the tokens that it has
     /// leased are missing until the bucket has refilled, or the window ends. Requests that are charged to several limits,

@@ -1,11 +1,12 @@
 //! Where limits are counted.
 
 use std::error::Error;
+use std::path::Path;
 use std::time::Duration;
 
 use sluicegate_core::Memory;
 use sluicegate_core::store::BoxStore;
-use sluicegate_redis::{Leased, Redis};
+use sluicegate_redis::{Leased, Redis, RedisBuilder};
 use sluicegate_server::ServiceBuilder;
 use tracing::warn;
 
@@ -16,6 +17,40 @@ const FLUSH: Duration = Duration::from_secs(2);
 
 /// The shortest secret of keys in bytes: it cannot be guessed.
 const MIN_SECRET: usize = 16;
+
+/// The servers of the options, and what is said to them.
+fn redis(options: &StoreOptions, url: &str) -> Result<RedisBuilder, String> {
+    let mut redis = Redis::builder().prefix(&options.redis_prefix);
+    redis = match &*options.redis_sentinels {
+        _ if options.redis_cluster => redis.cluster(url.split(',')),
+        [] => redis.url(url),
+        sentinels => {
+            let (_, rest) = url.split_once("://").unwrap_or_default();
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            let name = host.split([':', '/', '?']).next().unwrap_or_default();
+            redis.sentinel(name, sentinels).url(url)
+        }
+    };
+    let read = |option: &str, file: &Path| {
+        std::fs::read(file).map_err(|error| format!("{option}: {}: {error}", file.display()))
+    };
+    if let Some(file) = &options.redis_authorities {
+        redis = redis.certificate_authorities(read("--redis-authorities", file)?);
+    }
+    if let (Some(certificate), Some(key)) = (&options.redis_certificate, &options.redis_key) {
+        let pem = read("--redis-certificate", certificate)?;
+        redis = redis.certificate(pem, read("--redis-key", key)?);
+    }
+    if let Some(secret) = &options.redis_key_secret {
+        // A secret that is mounted as a file often ends with a line break, and one that is typed does not.
+        let secret = secret.trim_end_matches(['\r', '\n']);
+        if secret.len() < MIN_SECRET {
+            return Err("--redis-key-secret: expected at least 16 bytes".to_owned());
+        }
+        redis = redis.digest_keys(secret);
+    }
+    Ok(redis)
+}
 
 /// The store of the options.
 pub(crate) enum Counting {
@@ -40,16 +75,8 @@ impl Counting {
             let memory = memory.try_build().map_err(|error| format!("--state: {error}"))?;
             return Ok(Self::Memory(memory));
         };
+        let redis = redis(options, url)?.deadline(deadline).client_name("sluicegate");
         // The server need not be there yet.
-        let mut redis = Redis::builder().url(url).deadline(deadline).client_name("sluicegate");
-        if let Some(secret) = &options.redis_key_secret {
-            // A secret that is mounted as a file often ends with a line break, and one that is typed does not.
-            let secret = secret.trim_end_matches(['\r', '\n']);
-            if secret.len() < MIN_SECRET {
-                return Err("--redis-key-secret: expected at least 16 bytes".into());
-            }
-            redis = redis.digest_keys(secret);
-        }
         let redis = redis.build().map_err(|error| format!("--redis: {error}"))?;
         Ok(match options.redis_lease {
             Some(tokens) => Self::Leased(Leased::new(redis, 1..=tokens)),

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use sluicegate_tests::certificates::Authority;
 use sluicegate_tests::servers;
 
 use super::client::{Client, Sent};
@@ -126,4 +127,53 @@ async fn with_a_secret_the_rows_in_redis_are_named_by_digests_that_all_servers_s
         assert!(hidden.len() == 1 && !hidden[0].contains("user"), "{hidden:?}");
     }
     assert_eq!(spent, 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_share_counts_in_a_cluster_behind_sentinels_and_over_tls() {
+    let seconds = "--deadline-ms=20000";
+    let own = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+
+    let cluster = servers::Cluster::start(3);
+    let nodes = cluster.urls().join(",");
+    let in_a_cluster = own(&["--redis", &nodes, "--redis-cluster"]);
+
+    let master = servers::Server::start();
+    let replica = servers::Replica::of(&master);
+    let sentinel = servers::Sentinel::watch(&master, &replica);
+    let (named, sentinels) = ("redis://main", sentinel.server().url());
+    let behind_sentinels = own(&["--redis", named, "--redis-sentinels", &sentinels]);
+
+    let authority = Authority::new("an authority");
+    let (certificate, key) = authority.sign("localhost");
+    let encrypted = servers::Server::tls(&certificate, &key, Some(authority.pem()));
+    let files = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let file = files.path().join(name);
+        std::fs::write(&file, text).expect("a file");
+        file.to_str().expect("a path").to_owned()
+    };
+    let (pem, own_key) = authority.sign("a client");
+    let over_tls = own(&[
+        "--redis",
+        &encrypted.tls_url(),
+        "--redis-authorities",
+        &write("authority.pem", authority.pem()),
+        "--redis-certificate",
+        &write("certificate.pem", &pem),
+        "--redis-key",
+        &write("key.pem", &own_key),
+    ]);
+
+    for options in [in_a_cluster, behind_sentinels, over_tls] {
+        let options: Vec<_> = options.iter().map(String::as_str).chain([seconds]).collect();
+        let count = async |more: &[&str], requests| {
+            let server = serve_with(&file(10), &[&*options, more].concat());
+            admitted(&mut [Client::grpc(server.grpc).await], requests).await
+        };
+        assert_eq!(count(&[], 6).await, 6, "{options:?}");
+        assert_eq!(count(&[], 6).await, 4, "{options:?}");
+        // Rows of another name are other counts.
+        assert_eq!(count(&["--redis-prefix=other:"], 12).await, 10, "{options:?}");
+    }
 }
