@@ -51,6 +51,15 @@ impl Sluicegate {
                 command.env_remove(name);
             }
         }
+        Self::run(command, directory, file)
+    }
+
+    /// Runs this command, which has to log JSON at the level `info`, and waits until it serves.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn run(mut command: Command, directory: Directory, file: PathBuf) -> Self {
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the command");
         let errors = BufReader::new(process.stderr.take().expect("a pipe"));
         let lines = Arc::new(Mutex::new(Vec::new()));

@@ -255,8 +255,6 @@ const LINKS: usize = 40;
 
 /// The directories that change when another file appears at `path`: its own, and those of every symbolic link on
 /// the way to the file.
-///
-/// Only the last two names of the path may be links: the file, and its directory.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut path = path.to_owned();
@@ -275,12 +273,11 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// The first name on the way that is a link, and where it leads.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
-    let candidates = [path.parent(), Some(path)];
-    candidates
-        .into_iter()
-        .flatten()
-        .find_map(|link| Some((link.to_owned(), fs::read_link(link).ok()?)))
+    let mut names: Vec<_> = path.ancestors().collect();
+    names.reverse();
+    names.into_iter().find_map(|link| Some((link.to_owned(), fs::read_link(link).ok()?)))
 }
 
 /// The most attempts to read the same twice. Files that change all the time take effect after that.
@@ -328,17 +325,20 @@ mod tests {
     #[test]
     fn a_plain_file_has_one_directory() {
         let directory = tempfile::tempdir().expect("a directory");
-        let found = directories(&directory.path().join("policies.toml"));
-        assert_eq!(found, [directory.path().to_owned()].into());
+        let directory = directory.path().canonicalize().expect("a path without links");
+        let found = directories(&directory.join("policies.toml"));
+        assert_eq!(found, [directory].into());
     }
 
     #[test]
     fn every_link_on_the_way_is_in_a_directory_that_counts() {
         let root = tempfile::tempdir().expect("a directory");
         let at = |name: &str| root.path().join(name);
-        for name in ["mounted", "mounted/..1", "elsewhere"] {
+        for name in ["mounted", "mounted/..1", "elsewhere", "versions", "versions/1"] {
             fs::create_dir(at(name)).expect("a directory");
         }
+        fs::create_dir_all(at("versions/1/a/b")).expect("a directory");
+        symlink("versions/1", at("current")).expect("a link");
         fs::write(at("elsewhere/real.toml"), "").expect("a file");
         symlink("..1", at("mounted/..data")).expect("a link");
         symlink(at("elsewhere/real.toml"), at("mounted/..1/policies.toml")).expect("a link");
@@ -347,13 +347,19 @@ mod tests {
         for name in ["mounted", "mounted/..1", "elsewhere"] {
             assert!(found.contains(&at(name)), "{name}: {found:?}");
         }
+        // A link far above the file.
+        let found = directories(&at("current/a/b/policies.toml"));
+        for name in ["", "current/a/b", "versions/1/a/b"] {
+            assert!(found.contains(at(name).components().as_path()), "{name}: {found:?}");
+        }
     }
 
     #[test]
     fn links_that_lead_in_a_circle_come_to_an_end() {
         let root = tempfile::tempdir().expect("a directory");
-        symlink("b.toml", root.path().join("a.toml")).expect("a link");
-        symlink("a.toml", root.path().join("b.toml")).expect("a link");
-        assert_eq!(directories(&root.path().join("a.toml")), [root.path().to_owned()].into());
+        let root = root.path().canonicalize().expect("a path without links");
+        symlink("b.toml", root.join("a.toml")).expect("a link");
+        symlink("a.toml", root.join("b.toml")).expect("a link");
+        assert_eq!(directories(&root.join("a.toml")), [root].into());
     }
 }

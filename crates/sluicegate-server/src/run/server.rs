@@ -91,7 +91,7 @@ impl Server {
         self
     }
 
-    /// Speaks TLS on the gRPC and the HTTP port.
+    /// Speaks TLS on the gRPC and the HTTP port, or on the gRPC port alone: see [`Tls::grpc_only`].
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
@@ -177,9 +177,10 @@ impl Server {
         let (health, grpc) = grpc(&self.service)?;
         let admin = guarded(rooms::admin(&self.service, self.metrics.as_ref()), self.token);
         let (http, plain) = rooms::http(&self.service);
+        let is_grpc_only = self.tls.as_ref().is_some_and(|tls| tls.is_grpc_only);
         let ports = [
             ("gRPC", self.grpc, grpc, certificate.as_ref()),
-            ("HTTP", self.http, http, certificate.as_ref()),
+            ("HTTP", self.http, http, certificate.as_ref().filter(|_| !is_grpc_only)),
             ("admin", self.admin, admin, None),
         ];
         let mut listeners = Vec::new();

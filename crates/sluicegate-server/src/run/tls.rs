@@ -25,18 +25,27 @@ pub struct Tls {
     key: PathBuf,
     clients: Option<PathBuf>,
     name: Option<Box<str>>,
+    pub(super) is_grpc_only: bool,
 }
 
 impl Tls {
     /// A certificate, followed by those that vouch for it, and its private key.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { certificate: certificate.into(), key: key.into(), clients: None, name: None }
+        let (certificate, key) = (certificate.into(), key.into());
+        Self { certificate, key, clients: None, name: None, is_grpc_only: false }
     }
 
     /// Accepts only clients with a certificate that one of these authorities has signed: mutual TLS.
     #[must_use]
     pub fn clients(mut self, authorities: impl Into<PathBuf>) -> Self {
         self.clients = Some(authorities.into());
+        self
+    }
+
+    /// Leaves the HTTP port without TLS.
+    #[must_use]
+    pub fn grpc_only(mut self) -> Self {
+        self.is_grpc_only = true;
         self
     }
 
@@ -53,7 +62,7 @@ impl Tls {
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        let Self { certificate, key, clients, name: _ } = self;
+        let Self { certificate, key, clients, name: _, is_grpc_only: _ } = self;
         [certificate, key].into_iter().chain(clients).map(PathBuf::as_path)
     }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod health;
+mod like;
 mod manual;
 mod masters;
 mod policies;
@@ -46,7 +47,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let arguments = match like::completed(std::env::args_os().collect(), &like::environment) {
+        Ok(arguments) => arguments,
+        Err(what) => return failed(&what),
+    };
+    let done = match Cli::parse_from(arguments).command {
         Command::Serve(serve) => serve::run(*serve).map(|()| ExitCode::SUCCESS),
         Command::Proxy(proxy) => proxy::run(*proxy).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => Ok(check::run(&check)),
@@ -57,8 +62,10 @@ fn main() -> ExitCode {
         }
         Command::Man(man) => manual::print(&man, Cli::command()).map(|()| ExitCode::SUCCESS),
     };
-    done.unwrap_or_else(|error| {
-        eprintln!("sluicegate: {}", terminal::readable(&error.to_string()));
-        ExitCode::FAILURE
-    })
+    done.unwrap_or_else(|error| failed(&error.to_string()))
+}
+
+fn failed(what: &str) -> ExitCode {
+    eprintln!("sluicegate: {}", terminal::readable(what));
+    ExitCode::FAILURE
 }

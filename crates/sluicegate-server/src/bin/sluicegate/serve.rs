@@ -10,7 +10,9 @@ use sluicegate_core::observe::Watch;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::admin::metrics::Metrics;
 use sluicegate_server::{Fields, Server, Service, Tls};
+use tracing::warn;
 
+use crate::like::{self, Like};
 use crate::masters::Masters;
 use crate::policies::PolicyFiles;
 use crate::running::Running;
@@ -28,7 +30,10 @@ pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
-    let Serve { files, ports, masters, store, deciding, running } = options;
+    let Serve { like, files, ports, masters, store, deciding, running } = options;
+    if like.is_some() {
+        like::notices(&like::environment).iter().for_each(|notice| warn!("{notice}"));
+    }
     let metrics = Metrics::install()?;
     let policies = files.read()?;
     let is_watched = !running.no_watch;
@@ -104,6 +109,9 @@ fn with_ports(
         if let Some(name) = name {
             tls = tls.name_of_others(name);
         }
+        if ports.tls_grpc_only {
+            tls = tls.grpc_only();
+        }
         server = server.tls(match ports.tls_clients {
             Some(authorities) => tls.clients(authorities),
             None => tls,
@@ -119,6 +127,10 @@ fn with_ports(
 #[derive(Debug, Args)]
 #[command(after_long_help = SIGNALS)]
 pub(crate) struct Serve {
+    /// Takes options that are not given from the environment variables of this server, with its defaults, so that one line
+    /// of a deployment has to change.
+    #[arg(long, value_name = "SERVER")]
+    pub(super) like: Option<Like>,
     #[command(flatten)]
     pub(super) files: PolicyFiles,
     #[command(flatten)]
@@ -164,6 +176,9 @@ pub(super) struct Ports {
     /// Accepts only clients whose certificate is signed by an authority in this PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(super) tls_clients: Option<PathBuf>,
+    /// Leaves the HTTP port without TLS.
+    #[arg(long, requires = "tls_certificate")]
+    pub(super) tls_grpc_only: bool,
     /// The most connections on each port. Further connections wait.
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     pub(super) connections: usize,

@@ -4,6 +4,7 @@
 
 mod client;
 mod leases;
+mod like;
 mod masters;
 mod redis_leases;
 mod reloading;

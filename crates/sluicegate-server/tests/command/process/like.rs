@@ -1,0 +1,86 @@
+//! `serve --like envoy-ratelimit`: in the place of Envoy's rate limit service.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use sluicegate_tests::servers::{Directory, Server};
+
+use super::client::{Client, Sent};
+use super::sluicegate::{FILE, Sluicegate, program};
+
+/// What a deployment of that service has, with ports of its own.
+fn started(redis: &Server, more: &[(&str, &str)]) -> Sluicegate {
+    let directory = Directory::make();
+    let root = directory.path().join("current");
+    version(directory.path(), "one", 3);
+    symlink("one", &root).expect("a link");
+    let mut command = Command::new(program());
+    let address = redis.address().to_string();
+    command
+        .args(["serve", "--like", "envoy-ratelimit"])
+        .env_clear()
+        .envs([("GRPC_PORT", "0"), ("PORT", "0"), ("DEBUG_PORT", "0")])
+        .envs([("LOG_FORMAT", "json"), ("LOG_LEVEL", "info"), ("USE_STATSD", "false")])
+        .env("RUNTIME_ROOT", &root)
+        .envs([("RUNTIME_SUBDIRECTORY", "ratelimit"), ("RUNTIME_IGNOREDOTFILES", "true")])
+        .envs([("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_URL", &address)])
+        .envs(more.iter().copied());
+    Sluicegate::run(command, directory, root)
+}
+
+/// A version of the folder of the service, with a limit of this many requests a year.
+fn version(directory: &Path, name: &str, limit: u32) {
+    let folder = directory.join(name).join("ratelimit/config");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = FILE.replace("4000000000", &limit.to_string());
+    std::fs::write(folder.join("edge.yaml"), text).expect("a file");
+}
+
+async fn admitted(client: &mut Client, requests: u32) -> u32 {
+    let mut admitted = 0;
+    for _ in 0..requests {
+        admitted += u32::from(client.send().await == Sent::Answered);
+    }
+    admitted
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_of_envoys_service_is_answered_from_its_folder_and_its_redis() {
+    let redis = Server::start();
+    let first = started(&redis, &[("CACHE_KEY_PREFIX", "edge_")]);
+    assert_eq!(admitted(&mut Client::grpc(first.grpc).await, 5).await, 3);
+    // Counts are in Redis, under the prefix, and a second server knows them.
+    let second = started(&redis, &[("CACHE_KEY_PREFIX", "edge_")]);
+    let mut client = Client::grpc(second.grpc).await;
+    assert_eq!(admitted(&mut client, 1).await, 0);
+    let rows = redis.cli(["KEYS", "sluicegate:edge_*"]).list();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+
+    // Kubernetes and the service's own tools swap a link.
+    let directory = second.file.parent().expect("a folder");
+    version(directory, "two", 7);
+    symlink("two", directory.join("next")).expect("a link");
+    std::fs::rename(directory.join("next"), &second.file).expect("a swap");
+    second.says("policies reloaded");
+    assert_eq!(admitted(&mut client, 9).await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_nothing() {
+    let redis = Server::start();
+    let server = started(&redis, &[("SHADOW_MODE", "true"), ("USE_STATSD", "true")]);
+    server.says("USE_STATSD has no effect: counts are at `/metrics`");
+    server.says("SLUICEGATE_ADMIN_TOKEN is not set");
+    assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 9).await, 9);
+}
+
+#[test]
+fn a_variable_that_cannot_be_honoured_stops_the_start() {
+    let mut command = Command::new(program());
+    command.args(["serve", "--like", "envoy-ratelimit"]).env_clear();
+    let ended = command.env("CONFIG_TYPE", "GRPC_XDS_SOTW").output().expect("the command");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(!ended.status.success(), "{said}");
+    assert_eq!(said, "sluicegate: CONFIG_TYPE: policies are read from files, expected FILE\n");
+}
