@@ -67,7 +67,7 @@ pub mod status;
 mod text;
 
 pub use self::fields::Fields;
-pub use self::policies::{Policies, PoliciesError, Watching};
+pub use self::policies::{Following, Policies, PoliciesError, Watching, Xds};
 pub use self::request::DescribedRequest;
 pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
 pub use self::service::{Service, ServiceBuilder, ServiceError};

@@ -39,8 +39,22 @@ struct Last {
     found: Found,
     /// Whether `found` is what is in force, or was refused.
     is_in_force: bool,
+    /// What a management server has sent, which is in force.
+    sent: Found,
+    has_received: bool,
     set: Set,
     check: Option<Check>,
+}
+
+/// What was read anew.
+enum Read {
+    Files(Found),
+    Sent(Found),
+}
+
+/// Those of files, and those that were sent.
+fn together(found: &Found, sent: &Found) -> Found {
+    found.iter().chain(sent).map(|(path, text)| (path.clone(), text.clone())).collect()
 }
 
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
@@ -67,14 +81,23 @@ impl LiveDomains {
         let set = Set::read(&found)?;
         self.texts = texts;
         let mut last = self.shared.last();
-        self.shared.put_in_force(&mut last, found, set);
+        self.shared.put_in_force(&mut last, Read::Files(found), set);
         Ok(())
     }
 
     /// Reads all files again.
     pub(super) fn reload(&self) -> Result<(), PoliciesError> {
         let last = self.shared.last();
-        self.shared.follow(last, self.texts.read())
+        self.shared.follow(last, Read::Files(self.texts.read()))
+    }
+
+    /// Puts what a management server has sent in force, beside the files. What is refused does not count.
+    pub(super) fn receive(&self, sent: Found) -> Result<(), PoliciesError> {
+        let last = self.shared.last();
+        if last.has_received && last.sent == sent {
+            return Ok(());
+        }
+        self.shared.follow(last, Read::Sent(sent))
     }
 
     /// What [`reload`](Self::reload) would change, one line for each domain. Nothing comes into force.
@@ -84,7 +107,7 @@ impl LiveDomains {
         if last.found == found && last.is_in_force {
             return Ok(Vec::new());
         }
-        let set = Set::read(&found)?;
+        let set = Set::read(&together(&found, &last.sent))?;
         last.must_keep(&set)?;
         Ok(set.changes_since(&last.set))
     }
@@ -127,19 +150,25 @@ impl Default for LiveDomains {
 }
 
 impl Shared {
-    fn follow(&self, mut last: MutexGuard<'_, Last>, found: Found) -> Result<(), PoliciesError> {
-        let read = Set::read(&found).and_then(|set| last.must_keep(&set).map(|()| set));
-        let told = match read {
+    fn follow(&self, mut last: MutexGuard<'_, Last>, read: Read) -> Result<(), PoliciesError> {
+        let all = match &read {
+            Read::Files(found) => together(found, &last.sent),
+            Read::Sent(sent) => together(&last.found, sent),
+        };
+        let set = Set::read(&all).and_then(|set| last.must_keep(&set).map(|()| set));
+        let told = match set {
             Ok(set) => {
                 let told =
                     format!("policies reloaded: {}", in_words(&set.changes_since(&last.set)));
-                self.put_in_force(&mut last, found, set);
+                self.put_in_force(&mut last, read, set);
                 tracing::info!("{told}");
                 Ok(told)
             }
             Err(problems) => {
-                last.found = found;
-                last.is_in_force = false;
+                if let Read::Files(found) = read {
+                    last.found = found;
+                    last.is_in_force = false;
+                }
                 tracing::error!("policies not reloaded:\n{problems}");
                 Err(problems)
             }
@@ -153,11 +182,19 @@ impl Shared {
         told.map(drop)
     }
 
-    fn put_in_force(&self, last: &mut Last, found: Found, set: Set) {
+    fn put_in_force(&self, last: &mut Last, read: Read, set: Set) {
         set.warn();
         self.in_force.store(Arc::new(set.domains()));
-        last.found = found;
-        last.is_in_force = true;
+        match read {
+            Read::Files(found) => {
+                last.found = found;
+                last.is_in_force = true;
+            }
+            Read::Sent(sent) => {
+                last.sent = sent;
+                last.has_received = true;
+            }
+        }
         last.set = set;
     }
 
@@ -193,7 +230,7 @@ impl Follower for Shared {
         // A signal may have been quicker.
         if last.found != found {
             // Problems are reported as events.
-            let _ = self.follow(last, found);
+            let _ = self.follow(last, Read::Files(found));
         }
     }
 

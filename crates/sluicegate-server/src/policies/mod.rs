@@ -4,6 +4,7 @@ mod capacity;
 mod describe;
 mod domain_set;
 mod domains;
+mod xds;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,6 +20,7 @@ use sluicegate_core::store::Store;
 use self::domains::LiveDomains;
 
 pub(crate) use self::capacity::LiveCapacities;
+pub use self::xds::{Following, Xds};
 
 /// The policies of a service, which change while it runs. Clones share them.
 ///
@@ -84,6 +86,17 @@ impl Policies {
         }
         self.capacity = Some(LiveCapacities::open(path.as_ref())?);
         Ok(self)
+    }
+
+    /// Takes files of Envoy's rate limit service from a management server, beside those that were [added](Self::envoy),
+    /// until the returned value is dropped. What cannot come into force is refused with the reason, and what is in force
+    /// stays. The same is true while the server is away.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn follow(&self, xds: Xds) -> Following {
+        xds.follow(self.domains.clone())
     }
 
     /// Reads every file again, and looks for new files in directories. Rules that are not valid leave the rules as they are,

@@ -44,8 +44,8 @@ pub(crate) fn completed(
     let Translation { options, .. } = Translation::new(read)?;
     // Of several ways to say where counts are, the operator has chosen one.
     let counts = ["--redis", "--keys", "--state"].into_iter().any(has);
-    let is_wanted = |name: &str| !has(name) && !(counts && name.starts_with("--redis"));
-    let options: Vec<_> = options.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    let is_given = |name: &str| has(name) || counts && name.starts_with("--redis");
+    let options: Vec<_> = options.into_iter().filter(|(name, _)| !is_given(name)).collect();
     for (name, value) in options {
         arguments.push(match value {
             Some(value) => format!("{name}={value}").into(),
@@ -61,10 +61,9 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 32] = [
+const INSTEAD: [(&str, &str, &str); 35] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
-    ("FORCE_START_WITHOUT_INITIAL_CONFIG", "false", "the server starts only with valid policies"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
     ("MERGE_DOMAIN_CONFIG", "false", "a domain in two files is an error"),
     ("RESPONSE_DYNAMIC_METADATA", "false", "the metadata of an answer name spent quotas alone"),
@@ -95,17 +94,22 @@ const INSTEAD: [(&str, &str, &str); 32] = [
     ("USE_PROMETHEUS", "false", METRICS),
     ("PROMETHEUS_ADDR", "", METRICS),
     ("PROMETHEUS_PATH", "/metrics", METRICS),
-    ("CONFIG_GRPC_XDS_NODE_ID", "", "policies are read from files"),
-    ("CONFIG_GRPC_XDS_SERVER_URL", "", "policies are read from files"),
+    ("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "", PAUSES),
+    ("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "", PAUSES),
+    ("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "", PAUSES),
+    ("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "", PAUSES),
+    ("XDS_CLIENT_BACKOFF_JITTER", "true", PAUSES),
+    ("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", "messages may have 64 MiB"),
     ("MEMCACHE_HOST_PORT", "", "counts are in Redis, or in the memory of this server"),
 ];
 
 const CONNECTION: &str = "one connection carries all commands to a Redis";
+const PAUSES: &str = "the management server is called again after 0.5 to 15 seconds";
 const METRICS: &str = "counts are at `/metrics` of the debug port, for Prometheus";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
 const ONLY: [(&str, &str, &str); 6] = [
-    ("CONFIG_TYPE", "FILE", "policies are read from files"),
+    ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", "the management server is called without TLS"),
     ("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server"),
     ("GRPC_UDS", "", "the gRPC port is one of TCP"),
     ("GRPC_CLIENT_TLS_SAN", "", "names in the certificates of clients are not compared"),
@@ -258,12 +262,43 @@ impl Translation {
         Ok(())
     }
 
+    fn management(&mut self, variables: &Variables<'_>) -> Result<(), String> {
+        let server = variables.text("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000");
+        self.option("--xds", format!("http://{server}"));
+        self.option("--xds-node", variables.text("CONFIG_GRPC_XDS_NODE_ID", "default"));
+        if let Some(metadata) = variables.get("CONFIG_GRPC_XDS_NODE_METADATA") {
+            self.option("--xds-metadata", metadata);
+        }
+        if let Some(headers) = variables.get("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS") {
+            self.option("--xds-headers", headers);
+        }
+        if variables.flag("FORCE_START_WITHOUT_INITIAL_CONFIG")? {
+            self.options.push(("--xds-no-wait", None));
+        }
+        Ok(())
+    }
+
     fn deciding(&mut self, variables: &Variables<'_>) -> Result<(), String> {
-        let root = variables.text("RUNTIME_ROOT", "/srv/runtime_data/current");
-        let folder = Path::new(&root)
-            .join(variables.text("RUNTIME_SUBDIRECTORY", ""))
-            .join(variables.text("RUNTIME_APPDIRECTORY", "config"));
-        self.option("--envoy", folder.to_string_lossy());
+        match &*variables.text("CONFIG_TYPE", "FILE").to_ascii_uppercase() {
+            "FILE" => {
+                let root = variables.text("RUNTIME_ROOT", "/srv/runtime_data/current");
+                let folder = Path::new(&root)
+                    .join(variables.text("RUNTIME_SUBDIRECTORY", ""))
+                    .join(variables.text("RUNTIME_APPDIRECTORY", "config"));
+                self.option("--envoy", folder.to_string_lossy());
+                if variables.flag("FORCE_START_WITHOUT_INITIAL_CONFIG")? {
+                    self.notices.push(
+                        "FORCE_START_WITHOUT_INITIAL_CONFIG has no effect: the server starts with valid files"
+                            .to_owned(),
+                    );
+                }
+            }
+            "GRPC_XDS_SOTW" => self.management(variables)?,
+            other => {
+                let what = "is not known, expected FILE or GRPC_XDS_SOTW";
+                return Err(format!("CONFIG_TYPE: `{other}` {what}"));
+            }
+        }
         if variables.flag("SHADOW_MODE")? {
             self.options.push(("--shadow", None));
         }
@@ -473,6 +508,22 @@ mod tests {
                 &[("RUNTIME_ROOT", "/data"), ("RUNTIME_SUBDIRECTORY", "ratelimit")],
                 &["--envoy=/data/ratelimit/config"],
             ),
+            (
+                &[
+                    ("CONFIG_TYPE", "grpc_xds_sotw"),
+                    ("CONFIG_GRPC_XDS_SERVER_URL", "gateway:18001"),
+                    ("CONFIG_GRPC_XDS_NODE_METADATA", "{}"),
+                    ("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "a=b,c=d"),
+                    ("FORCE_START_WITHOUT_INITIAL_CONFIG", "true"),
+                ],
+                &[
+                    "--xds=http://gateway:18001",
+                    "--xds-node=default",
+                    "--xds-metadata={}",
+                    "--xds-headers=a=b,c=d",
+                    "--xds-no-wait",
+                ],
+            ),
             (&[("SHADOW_MODE", "true")], &["--shadow"]),
             (&[("LIMIT_RESPONSE_HEADERS_ENABLED", "true")], &["--fields=three"]),
             (&[("LOG_LEVEL", "WARNING"), ("LOG_FORMAT", "JSON")], &["--log=json"]),
@@ -489,7 +540,8 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
         for (name, value) in [
-            ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+            ("CONFIG_TYPE", "GRPC_XDS_DELTA"),
+            ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
             ("BACKEND_TYPE", "memcache"),
             ("GRPC_UDS", "/run/ratelimit.sock"),
             ("GRPC_CLIENT_TLS_SAN", "spiffe://edge"),
@@ -530,11 +582,17 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/for-any-language.md");
         let page = std::fs::read_to_string(page).expect("the guide");
         let read = std::cell::RefCell::new(Vec::new());
-        for kind in ["SINGLE", "CLUSTER", "SENTINEL"] {
+        for (kind, config) in
+            [("SINGLE", "FILE"), ("CLUSTER", "GRPC_XDS_SOTW"), ("SENTINEL", "FILE")]
+        {
             let all = |name: &str| {
                 read.borrow_mut().push(name.to_owned());
-                let known =
-                    [("REDIS_TYPE", kind), ("REDIS_URL", "a,b"), ("REDIS_SOCKET_TYPE", "tcp")];
+                let known = [
+                    ("REDIS_TYPE", kind),
+                    ("CONFIG_TYPE", config),
+                    ("REDIS_URL", "a,b"),
+                    ("REDIS_SOCKET_TYPE", "tcp"),
+                ];
                 let flags = ["REDIS_TLS", "GRPC_SERVER_USE_TLS"].map(|name| (name, "true"));
                 let files =
                     ["GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY"].map(|name| (name, "/f"));

@@ -9,8 +9,8 @@ use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::admin::metrics::Metrics;
-use sluicegate_server::{Fields, Server, Service, Tls};
-use tracing::warn;
+use sluicegate_server::{Fields, PoliciesError, Server, Service, Tls, Xds};
+use tracing::{info, warn};
 
 use crate::like::{self, Like};
 use crate::masters::Masters;
@@ -30,7 +30,7 @@ pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
-    let Serve { like, files, ports, masters, store, deciding, running } = options;
+    let Serve { like, files, xds, ports, masters, store, deciding, running } = options;
     if like.is_some() {
         like::notices(&like::environment).iter().for_each(|notice| warn!("{notice}"));
     }
@@ -38,6 +38,8 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let policies = files.read()?;
     let is_watched = !running.no_watch;
     let _policies = is_watched.then(|| policies.watch()).transpose()?;
+    let no_wait = xds.xds_no_wait;
+    let xds = xds.server()?;
 
     let deadline = Duration::from_millis(deciding.deadline_ms);
     let service = Service::builder(policies)
@@ -54,6 +56,12 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let own = ports.tls_certificate.as_deref().zip(ports.tls_key.as_deref());
     let service = masters.among(service, files.capacity.is_some(), own)?;
     let service = store.under(service).build()?;
+    // The store has said by now which limits it can keep.
+    let mut following = xds.map(|xds| service.policies().follow(xds));
+    if let Some(following) = following.as_mut().filter(|_| !no_wait) {
+        info!("waiting for the policies of xDS");
+        following.first().await;
+    }
 
     let mut server = Server::new(service)
         .metrics(&metrics)
@@ -134,6 +142,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(super) files: PolicyFiles,
     #[command(flatten)]
+    pub(super) xds: XdsOptions,
+    #[command(flatten)]
     pub(super) ports: Ports,
     #[command(flatten)]
     pub(super) masters: Masters,
@@ -148,6 +158,44 @@ pub(crate) struct Serve {
 const SIGNALS: &str = "\
 SIGTERM and SIGINT stop the server after it has answered every request that has arrived. A second signal ends it at once. \
 On SIGHUP it reads its policies and its certificate again. A file that is not valid changes nothing, and the log says why.";
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policies from a management server")]
+pub(super) struct XdsOptions {
+    /// Takes files of Envoy's rate limit service from the management server at this URL, such as `http://gateway:18000`, by
+    /// the aggregated discovery service of xDS. The ports are opened once they have come. What is in force stays in force
+    /// while the server is away, or sends what is not valid.
+    #[arg(long, value_name = "URL", group = "PolicyFiles")]
+    pub(super) xds: Option<String>,
+    /// Opens the ports before the first policies have come. Nothing of them is limited until then.
+    #[arg(long, requires = "xds")]
+    pub(super) xds_no_wait: bool,
+    /// The name of this server in its requests.
+    #[arg(long, value_name = "ID", requires = "xds", default_value = "default")]
+    pub(super) xds_node: String,
+    /// The metadata of this server in its requests, a JSON object.
+    #[arg(long, value_name = "JSON", requires = "xds")]
+    pub(super) xds_metadata: Option<String>,
+    /// Headers to send along, such as `x-tenant=blue,x-zone=a`.
+    #[arg(long, value_name = "HEADERS", requires = "xds", value_delimiter = ',')]
+    #[arg(env = "SLUICEGATE_XDS_HEADERS", hide_env_values = true)]
+    pub(super) xds_headers: Vec<String>,
+}
+
+impl XdsOptions {
+    fn server(&self) -> Result<Option<Xds>, PoliciesError> {
+        let Some(url) = &self.xds else { return Ok(None) };
+        let mut xds = Xds::new(url, &self.xds_node)?;
+        if let Some(metadata) = &self.xds_metadata {
+            xds = xds.metadata(metadata)?;
+        }
+        for header in &self.xds_headers {
+            let (name, value) = header.split_once('=').unwrap_or((header, ""));
+            xds = xds.header(name.trim(), value.trim())?;
+        }
+        Ok(Some(xds))
+    }
+}
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Ports")]

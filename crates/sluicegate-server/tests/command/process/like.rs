@@ -1,8 +1,9 @@
 //! `serve --like envoy-ratelimit`: in the place of Envoy's rate limit service.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use sluicegate_tests::servers::{Directory, Server};
 
@@ -79,8 +80,37 @@ async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_n
 fn a_variable_that_cannot_be_honoured_stops_the_start() {
     let mut command = Command::new(program());
     command.args(["serve", "--like", "envoy-ratelimit"]).env_clear();
-    let ended = command.env("CONFIG_TYPE", "GRPC_XDS_SOTW").output().expect("the command");
+    let ended = command.env("CONFIG_TYPE", "GRPC_XDS_DELTA").output().expect("the command");
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(!ended.status.success(), "{said}");
-    assert_eq!(said, "sluicegate: CONFIG_TYPE: policies are read from files, expected FILE\n");
+    assert_eq!(
+        said,
+        "sluicegate: CONFIG_TYPE: `GRPC_XDS_DELTA` is not known, expected FILE or GRPC_XDS_SOTW\n"
+    );
+}
+
+#[test]
+fn the_ports_open_once_a_management_server_has_sent_policies_unless_nobody_is_to_wait() {
+    let serve = |more: &[&str]| {
+        let any = "127.0.0.1:0";
+        let mut command = Command::new(program());
+        command.args(["serve", "--grpc", any, "--http", any, "--admin", "off", "--log", "json"]);
+        // Nobody listens at port 1.
+        command.args(["--xds", "http://127.0.0.1:1"]).args(more).env_clear();
+        command
+    };
+    let mut waiting = serve(&[]).stderr(Stdio::piped()).spawn().expect("the command");
+    let said = BufReader::new(waiting.stderr.take().expect("a pipe")).lines();
+    let said: Vec<_> = said.map_while(Result::ok).take(2).collect();
+    waiting.kill().expect("it waits");
+    waiting.wait().expect("its end");
+    // Two threads say them.
+    for what in ["waiting for the policies of xDS", "refused"] {
+        assert!(said.iter().any(|line| line.contains(what)), "{said:?}");
+    }
+
+    let directory = Directory::make();
+    let file = directory.path().to_owned();
+    let server = Sluicegate::run(serve(&["--xds-no-wait"]), directory, file);
+    server.says("What is in force stays in force");
 }

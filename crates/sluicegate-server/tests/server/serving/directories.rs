@@ -157,7 +157,10 @@ async fn a_config_map_that_is_exchanged_comes_into_force_once_and_as_a_whole() {
     link(&at, "..data/c.yaml", "c.yaml");
     fs::remove_file(at.join("b.yaml")).expect("a link");
     fs::remove_dir_all(at.join("..1")).expect("a directory");
-    let event = events.recv_timeout(AT_MOST).expect("an event");
+    // Between two steps of a program that waits for the processor, a link leads nowhere, and nothing changes.
+    let next = || events.recv_timeout(AT_MOST).expect("an event");
+    let has_waited = |event: &String| event.starts_with("policies not reloaded");
+    let event = std::iter::repeat_with(next).find(|event| !has_waited(event)).expect("an event");
     for part in ["domain a: ", "domain c: new, 1 limits", "domain b: removed"] {
         assert!(event.starts_with("policies reloaded: ") && event.contains(part), "{event}");
     }

@@ -1,0 +1,317 @@
+//! Files of Envoy's rate limit service that a management server sends, by the aggregated discovery service of xDS.
+//!
+//! The variant is the state of the world: each response has all configurations. Each becomes the text of a file, and all of
+//! them come into force together, or none. See the
+//! [protocol](https://www.envoyproxy.io/docs/envoy/v1.40.0/api-docs/xds_protocol).
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient as Client;
+use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Struct, Value as ProtobufValue};
+use envoy_types::pb::google::rpc::Status;
+use envoy_types::pb::ratelimit::config::ratelimit::v3::{
+    RateLimitConfig, RateLimitDescriptor, RateLimitUnit,
+};
+use prost::{Message as _, Name as _};
+use serde_json::{Value, json};
+use sluicegate_config::texts::Found;
+use sluicegate_core::adapter::breaker::Backoff;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
+use tonic::transport::Endpoint;
+use tonic::{Code, Request};
+
+use super::PoliciesError;
+use super::domains::LiveDomains;
+
+/// The largest message, in bytes, as for all files together.
+const LARGEST: usize = 64 << 20;
+
+/// How long a connection may take to be made, and a ping to be answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The pauses before the server is called again.
+const PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(15) };
+
+/// A management server, and how this server presents itself to it.
+#[derive(Debug, Clone)]
+#[must_use = "`Policies::follow` connects to it"]
+pub struct Xds {
+    server: Endpoint,
+    node: Node,
+    headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)>,
+}
+
+impl Xds {
+    /// The server at `url`, such as `http://gateway:18000`, which knows this one as `node`.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is not one of HTTP.
+    pub fn new(url: &str, node: &str) -> Result<Self, PoliciesError> {
+        let wrong = || {
+            PoliciesError::of(
+                "xDS: the URL is not valid: expected one such as http://host:18000".to_owned(),
+            )
+        };
+        let server = Endpoint::from_shared(url.to_owned()).map_err(|_| wrong())?;
+        if server.uri().scheme_str() != Some("http") || server.uri().host().is_none() {
+            return Err(wrong());
+        }
+        let server = server
+            .connect_timeout(PATIENCE)
+            .http2_keep_alive_interval(PATIENCE)
+            .keep_alive_timeout(PATIENCE)
+            .keep_alive_while_idle(true);
+        let node = Node { id: node.to_owned(), ..Node::default() };
+        Ok(Self { server, node, headers: Vec::new() })
+    }
+
+    /// Sends this along, a JSON object, as the metadata of the node.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a JSON object.
+    pub fn metadata(mut self, json: &str) -> Result<Self, PoliciesError> {
+        let Ok(Value::Object(fields)) = serde_json::from_str(json) else {
+            return Err(PoliciesError::of(
+                "xDS: the metadata of the node are no JSON object".to_owned(),
+            ));
+        };
+        let fields = fields.into_iter().map(|(name, value)| (name, protobuf(value))).collect();
+        self.node.metadata = Some(Struct { fields });
+        Ok(self)
+    }
+
+    /// Sends a header along with the call.
+    ///
+    /// # Errors
+    ///
+    /// If a header cannot have this name or this value.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, PoliciesError> {
+        let wrong = || {
+            PoliciesError::of(format!("xDS: `{name}` is no header of ASCII, or its value is not"))
+        };
+        let key = name.to_ascii_lowercase().parse().map_err(|_| wrong())?;
+        self.headers.push((key, value.parse().map_err(|_| wrong())?));
+        Ok(self)
+    }
+
+    /// Takes what the server sends, until the returned value is dropped.
+    pub(super) fn follow(self, domains: LiveDomains) -> Following {
+        let (told, first) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            let mut session = Session { node: self.node.clone(), version: String::new() };
+            let mut failed = 0;
+            loop {
+                let before = session.version.clone();
+                let ended = self.stream(&mut session, &domains, &told).await;
+                // A server that sends something is there.
+                failed = if session.version == before { failed + 1 } else { 1 };
+                let why = ended
+                    .map_or_else(|error| whole(&*error), |()| "the stream has ended".to_owned());
+                if failed == 1 {
+                    tracing::warn!("xDS: {why}. What is in force stays in force");
+                } else {
+                    tracing::debug!("xDS: {why}");
+                }
+                tokio::time::sleep(PAUSES.after(failed)).await;
+            }
+        });
+        Following { task: task.abort_handle(), first }
+    }
+
+    /// One stream, until it ends.
+    async fn stream(
+        &self,
+        session: &mut Session,
+        domains: &LiveDomains,
+        told: &watch::Sender<bool>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let channel = self.server.connect().await?;
+        let mut client = Client::new(channel).max_decoding_message_size(LARGEST);
+        let (requests, sent) = mpsc::channel(1);
+        requests.send(session.hello()).await?;
+        let mut call = Request::new(ReceiverStream::new(sent));
+        for (name, value) in &self.headers {
+            call.metadata_mut().append(name.clone(), value.clone());
+        }
+        let mut responses = client.stream_aggregated_resources(call).await?.into_inner();
+        while let Some(response) = responses.message().await? {
+            if response.type_url != RateLimitConfig::type_url() {
+                continue;
+            }
+            let domains = domains.clone();
+            // Thousands of limits take a while to read, and calls go on meanwhile.
+            let (response, outcome) = tokio::task::spawn_blocking(move || {
+                let outcome = texts(&response).and_then(|texts| {
+                    domains.receive(texts).map_err(|problems| problems.to_string())
+                });
+                (response, outcome)
+            })
+            .await?;
+            if outcome.is_ok() {
+                told.send_replace(true);
+            }
+            requests.send(session.answer(&response, outcome)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Policies that a management server sends: see [`Policies::follow`](super::Policies::follow).
+#[derive(Debug)]
+#[must_use = "dropped, nothing that the server sends comes into force any more"]
+pub struct Following {
+    task: AbortHandle,
+    first: watch::Receiver<bool>,
+}
+
+impl Following {
+    /// Waits until what the server sends has come into force for the first time.
+    pub async fn first(&mut self) {
+        // An error: it is being dropped.
+        let _ = self.first.wait_for(|has_come| *has_come).await;
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the requests of a stream say.
+struct Session {
+    node: Node,
+    /// The version in force, also over several streams.
+    version: String,
+}
+
+impl Session {
+    /// The first request of a stream.
+    fn hello(&self) -> DiscoveryRequest {
+        DiscoveryRequest {
+            version_info: self.version.clone(),
+            node: Some(self.node.clone()),
+            type_url: RateLimitConfig::type_url(),
+            ..DiscoveryRequest::default()
+        }
+    }
+
+    /// The answer to a response: it is in force, or it is not, for this reason.
+    fn answer(
+        &mut self,
+        response: &DiscoveryResponse,
+        outcome: Result<(), String>,
+    ) -> DiscoveryRequest {
+        if outcome.is_ok() {
+            self.version.clone_from(&response.version_info);
+        }
+        let error_detail = outcome.err().map(|message| Status {
+            code: Code::InvalidArgument as i32,
+            message,
+            details: Vec::new(),
+        });
+        let response_nonce = response.nonce.clone();
+        DiscoveryRequest { response_nonce, error_detail, ..self.hello() }
+    }
+}
+
+/// An error with what is behind it.
+fn whole(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Each configuration as the text of a file. JSON is YAML.
+fn texts(response: &DiscoveryResponse) -> Result<Found, String> {
+    let mut found = BTreeMap::new();
+    for (at, resource) in response.resources.iter().enumerate() {
+        let config = RateLimitConfig::decode(&*resource.value)
+            .map_err(|error| format!("resource {at} is no RateLimitConfig: {error}"))?;
+        let named = if config.name.is_empty() { &config.domain } else { &config.name };
+        let mut path = PathBuf::from(format!("xds: {named}"));
+        if found.contains_key(&path) {
+            path = PathBuf::from(format!("xds: {named} (resource {at})"));
+        }
+        let text = json!({
+            "domain": config.domain,
+            "descriptors": config.descriptors.iter().map(written).collect::<Vec<_>>(),
+        });
+        found.insert(path, Ok(text.to_string()));
+    }
+    Ok(found)
+}
+
+/// A descriptor as files have it, where what is absent has no key.
+fn written(descriptor: &RateLimitDescriptor) -> Value {
+    let mut fields = json!({ "key": descriptor.key });
+    if !descriptor.value.is_empty() {
+        fields["value"] = json!(descriptor.value);
+    }
+    if let Some(limit) = &descriptor.rate_limit {
+        let mut rate = json!({});
+        if limit.unlimited {
+            rate["unlimited"] = json!(true);
+        } else {
+            let unit = RateLimitUnit::try_from(limit.unit).unwrap_or(RateLimitUnit::Unknown);
+            rate["unit"] = json!(unit.as_str_name().to_ascii_lowercase());
+            rate["requests_per_unit"] = json!(limit.requests_per_unit);
+        }
+        if !limit.name.is_empty() {
+            rate["name"] = json!(limit.name);
+        }
+        if !limit.replaces.is_empty() {
+            let names = limit.replaces.iter().map(|replaced| json!({ "name": replaced.name }));
+            rate["replaces"] = names.collect();
+        }
+        fields["rate_limit"] = rate;
+    }
+    for (name, is_set) in [
+        ("shadow_mode", descriptor.shadow_mode),
+        ("detailed_metric", descriptor.detailed_metric),
+        ("quota_mode", descriptor.quota_mode),
+    ] {
+        if is_set {
+            fields[name] = json!(true);
+        }
+    }
+    if !descriptor.descriptors.is_empty() {
+        fields["descriptors"] = descriptor.descriptors.iter().map(written).collect();
+    }
+    fields
+}
+
+/// JSON as protobuf has it.
+fn protobuf(value: Value) -> ProtobufValue {
+    use envoy_types::pb::google::protobuf::ListValue;
+
+    let kind = match value {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(is) => Kind::BoolValue(is),
+        // Every number of protobuf's JSON is one of these.
+        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
+        Value::String(text) => Kind::StringValue(text),
+        Value::Array(values) => {
+            Kind::ListValue(ListValue { values: values.into_iter().map(protobuf).collect() })
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (name, protobuf(value)));
+            Kind::StructValue(Struct { fields: fields.collect() })
+        }
+    };
+    ProtobufValue { kind: Some(kind) }
+}
+
+#[cfg(test)]
+mod tests;
