@@ -1,11 +1,11 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
-use sluicegate_core::adapter::BodyGuard;
+use sluicegate_core::adapter::{BodyGuard, Piece, poll_guarded};
 
 pin_project! {
     /// The body of a response that has passed the middleware: that of the service inside, as it is.
@@ -29,7 +29,7 @@ impl<B> Body<B> {
     }
 
     /// `inner`, and what is kept until it has ended.
-    pub(crate) fn guarded(inner: B, guard: Option<Box<dyn BodyGuard>>) -> Self {
+    pub fn guarded(inner: B, guard: Option<Box<dyn BodyGuard>>) -> Self {
         Self { inner, guard }
     }
 
@@ -62,21 +62,28 @@ impl<B: MessageBody> MessageBody for Body<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, B::Error>>> {
         let mut this = self.project();
-        let chunk = ready!(this.inner.as_mut().poll_next(cx));
-        if let Some(guard) = this.guard {
-            guard.passed();
-            let is_more = matches!(chunk, Some(Ok(_)))
-                && !matches!(this.inner.size(), BodySize::None | BodySize::Sized(0));
-            if !is_more {
-                *this.guard = None;
-            }
-        }
-        Poll::Ready(chunk)
+        poll_guarded(
+            &mut this.inner,
+            this.guard,
+            |inner| inner.as_mut().poll_next(cx),
+            |inner, chunk, guard| {
+                let is_last = matches!(inner.size(), BodySize::None | BodySize::Sized(0));
+                guard.passed(Piece::Data(chunk)) || is_last && guard.passed(Piece::End)
+            },
+        )
     }
 
     fn try_into_bytes(self) -> Result<Bytes, Self> {
-        let Self { inner, guard } = self;
-        inner.try_into_bytes().map_err(|inner| Self { inner, guard })
+        let Self { inner, mut guard } = self;
+        match inner.try_into_bytes() {
+            Ok(bytes) => {
+                if let Some(guard) = &mut guard {
+                    let _ = guard.passed(Piece::Data(&bytes)) || guard.passed(Piece::End);
+                }
+                Ok(bytes)
+            }
+            Err(inner) => Err(Self { inner, guard }),
+        }
     }
 }
 

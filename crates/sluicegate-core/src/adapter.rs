@@ -9,7 +9,9 @@ pub use crate::admission::enforcer::{
 };
 pub use crate::admission::gate::{Gate, Treatment};
 pub use crate::admission::known_limit::KnownLimit;
-pub use crate::admission::paid::{BodyGuard, HeaderLines, Paid, ReplyHead, ReplyRecord};
+pub use crate::admission::paid::{
+    BodyGuard, HeaderLines, Paid, Piece, ReplyHead, ReplyRecord, poll_guarded,
+};
 pub use crate::admission::pending::Pending;
 pub use crate::admission::refusal::Refusal;
 pub use crate::admission::respond::{Extensions, Refused, ResponseHead};

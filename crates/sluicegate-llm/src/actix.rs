@@ -10,11 +10,12 @@ use actix_web::error::InternalError;
 use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use actix_web::{Error, HttpMessage, HttpResponse, web};
 use pin_project_lite::pin_project;
+use sluicegate_actix::response::Body;
 use sluicegate_core::Cost;
 use sluicegate_core::cost::RunningCost;
 
 use crate::answer::PassingUsage;
-use crate::{EstimateLayer, EstimatedTokens, TokenUsage, UsageLayer, WatchedBody};
+use crate::{EstimateLayer, EstimatedTokens, TokenUsage, UsageLayer};
 
 impl EstimateLayer {
     /// Reads the body, leaves the estimate, and puts the body back.
@@ -87,7 +88,7 @@ impl<I, B> Transform<I, ServiceRequest> for UsageLayer
 where
     I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
 {
-    type Response = ServiceResponse<WatchedBody<B>>;
+    type Response = ServiceResponse<Body<B>>;
     type Error = Error;
     type Transform = UsageService<I>;
     type InitError = ();
@@ -106,7 +107,7 @@ impl<I, B> Service<ServiceRequest> for UsageService<I>
 where
     I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
 {
-    type Response = ServiceResponse<WatchedBody<B>>;
+    type Response = ServiceResponse<Body<B>>;
     type Error = Error;
     type Future = UsageFuture<I::Future>;
 
@@ -134,22 +135,22 @@ impl<F, B> Future for UsageFuture<F>
 where
     F: Future<Output = Result<ServiceResponse<B>, Error>>,
 {
-    type Output = Result<ServiceResponse<WatchedBody<B>>, Error>;
+    type Output = Result<ServiceResponse<Body<B>>, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = ready!(self.project().future.poll(cx));
         Poll::Ready(response.map(|mut response| {
             let usage = passing(&mut response);
-            response.map_body(|_, body| WatchedBody::new(body, usage))
+            response.map_body(|_, body| Body::guarded(body, usage.map(|usage| usage as _)))
         }))
     }
 }
 
 /// Reads the response's usage, and leaves it for the limit. One that cannot be read is left too, so that the limit knows
 /// that it was not.
-fn passing<B>(response: &mut ServiceResponse<B>) -> PassingUsage {
+fn passing<B>(response: &mut ServiceResponse<B>) -> Option<Box<PassingUsage>> {
     if is_there::<RunningCost, B>(response) || is_there::<Cost, B>(response) {
-        return PassingUsage::nothing();
+        return None;
     }
     let usage = TokenUsage::new();
     let passing =

@@ -47,8 +47,6 @@ mod json;
 mod layer;
 mod tokens;
 mod usage;
-#[cfg(any(feature = "actix", feature = "tower"))]
-mod watched;
 
 #[cfg(feature = "actix")]
 pub mod actix;
@@ -62,5 +60,3 @@ pub use self::estimate::{Estimate, EstimateReader};
 pub use self::layer::{EstimateLayer, UsageLayer};
 pub use self::tokens::{EstimatedTokens, Tokens, UsedTokens, tokens, used_tokens};
 pub use self::usage::{Count, TokenUsage, Usage};
-#[cfg(any(feature = "actix", feature = "tower"))]
-pub use self::watched::WatchedBody;

@@ -6,11 +6,12 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
+use sluicegate_core::adapter::{Piece, poll_guarded};
 
 use crate::http_limit::{Guard, HttpLines};
 
@@ -118,27 +119,21 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().kind.project() {
             KindProj::Inner { body } => body.poll_frame(cx),
-            KindProj::Holding { mut body, guard } => {
-                let frame = ready!(body.as_mut().poll_frame(cx));
-                let has_ended = match &frame {
-                    None | Some(Err(_)) => true,
-                    Some(Ok(frame)) => {
-                        if let Some(guard) = guard {
-                            match frame.trailers_ref() {
-                                Some(trailers) => {
-                                    guard.saw_trailers(&|| Box::new(HttpLines(trailers.clone())));
-                                }
-                                None => guard.passed(),
-                            }
-                        }
-                        frame.is_trailers() || body.is_end_stream()
+            KindProj::Holding { mut body, guard } => poll_guarded(
+                &mut body,
+                guard,
+                |body| body.as_mut().poll_frame(cx),
+                |body, frame, guard| {
+                    let is_over =
+                        frame.data_ref().is_some_and(|data| guard.passed(Piece::Data(data)));
+                    if let Some(trailers) = frame.trailers_ref() {
+                        guard.saw_trailers(&|| Box::new(HttpLines(trailers.clone())));
                     }
-                };
-                if has_ended {
-                    *guard = None;
-                }
-                Poll::Ready(frame)
-            }
+                    // Servers ask for nothing after trailers.
+                    let is_last = frame.is_trailers() || body.is_end_stream();
+                    is_over || is_last && guard.passed(Piece::End)
+                },
+            ),
             KindProj::Own { bytes } => {
                 let bytes = std::mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))

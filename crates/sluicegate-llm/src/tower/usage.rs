@@ -5,19 +5,20 @@ use std::task::{Context, Poll, ready};
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderValue, Request, Response};
 use pin_project_lite::pin_project;
+use sluicegate::response::Body;
 use sluicegate_core::Cost;
 use sluicegate_core::cost::RunningCost;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::answer::PassingUsage;
-use crate::{TokenUsage, UsageLayer, WatchedBody};
+use crate::{TokenUsage, UsageLayer};
 
 impl UsageLayer {
     /// Reads the usage of one response, as the layer does with each: for a service that reads it of some.
-    pub fn watch<B>(mut response: Response<B>) -> Response<WatchedBody<B>> {
+    pub fn watch<B>(mut response: Response<B>) -> Response<Body<B>> {
         let usage = passing(&mut response);
-        response.map(|body| WatchedBody::new(body, usage))
+        response.map(|body| Body::guarded(body, usage.map(|usage| usage as _)))
     }
 }
 
@@ -37,7 +38,7 @@ impl<I, B, ResBody> Service<Request<B>> for UsageService<I>
 where
     I: Service<Request<B>, Response = Response<ResBody>>,
 {
-    type Response = Response<WatchedBody<ResBody>>;
+    type Response = Response<Body<ResBody>>;
     type Error = I::Error;
     type Future = UsageFuture<I::Future>;
 
@@ -63,7 +64,7 @@ impl<F, B, E> Future for UsageFuture<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
-    type Output = Result<Response<WatchedBody<B>>, E>;
+    type Output = Result<Response<Body<B>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = ready!(self.project().future.poll(cx));
@@ -73,10 +74,10 @@ where
 
 /// Reads the response's usage, and leaves it for the limit. One that cannot be read is left too, so that the limit knows
 /// that it was not.
-fn passing<B>(response: &mut Response<B>) -> PassingUsage {
+fn passing<B>(response: &mut Response<B>) -> Option<Box<PassingUsage>> {
     let extensions = response.extensions();
     if extensions.get::<RunningCost>().is_some() || extensions.get::<Cost>().is_some() {
-        return PassingUsage::nothing();
+        return None;
     }
     let usage = TokenUsage::new();
     let passing =

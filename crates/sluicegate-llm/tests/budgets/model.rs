@@ -17,9 +17,7 @@ use sluicegate::response::Body;
 use sluicegate::store::Store;
 use sluicegate::{Header, Limit, ManualClock, Memory, RateLimitLayer};
 use sluicegate_llm::tower::ReadBody;
-use sluicegate_llm::{
-    Count, Dialect, Estimate, EstimateLayer, UsageLayer, WatchedBody, tokens, used_tokens,
-};
+use sluicegate_llm::{Count, Dialect, Estimate, EstimateLayer, UsageLayer, tokens, used_tokens};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -58,7 +56,7 @@ impl http_body::Body for Stream {
     }
 }
 
-pub(crate) type Answer = Response<Body<Body<WatchedBody<Stream>>>>;
+pub(crate) type Answer = Response<Body<Body<Body<Stream>>>>;
 
 /// Answers with what it was given.
 #[derive(Clone)]

@@ -14,8 +14,9 @@ use hyper::ext::on_informational;
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use metrics::counter;
+use sluicegate::response;
 use sluicegate_config::proxy::{Listen, Upstream};
-use sluicegate_llm::{EstimatedTokens, UsageLayer, WatchedBody};
+use sluicegate_llm::{EstimatedTokens, UsageLayer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
@@ -167,7 +168,7 @@ impl Inner {
         hop::strip_response(response.headers_mut());
         let response = match counts_tokens {
             true => UsageLayer::watch(response),
-            false => response.map(WatchedBody::from),
+            false => response.map(response::Body::new),
         };
         Ok(response.map(|body| ResponseBody::upstream(body, place)))
     }

@@ -9,7 +9,7 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use sluicegate_llm::WatchedBody;
+use sluicegate::response;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::proxy::check::Bad;
@@ -19,13 +19,13 @@ pin_project! {
     #[project = ResponseBodyProj]
     pub(crate) enum ResponseBody {
         // The place among the requests of the application is kept until the body has ended.
-        Upstream { #[pin] body: WatchedBody<Incoming>, place: Option<OwnedSemaphorePermit> },
+        Upstream { #[pin] body: response::Body<Incoming>, place: Option<OwnedSemaphorePermit> },
         Own { #[pin] body: Full<Bytes> },
     }
 }
 
 impl ResponseBody {
-    pub(crate) fn upstream(body: WatchedBody<Incoming>, place: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn upstream(body: response::Body<Incoming>, place: OwnedSemaphorePermit) -> Self {
         let place = (!body.is_end_stream()).then_some(place);
         Self::Upstream { body, place }
     }

@@ -8,6 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::Upgrade;
+use sluicegate::response::Body;
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
@@ -15,7 +16,6 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::response::LazyDecision;
 use tower_service::Service;
 
-use super::body::Body;
 use super::dispatch::Dispatch;
 use super::in_service::{Head, HoldUntil, InService};
 use super::refusal::announce;
@@ -190,7 +190,9 @@ where
                     }
                     // An error drops it here.
                     let response = result?;
-                    return Poll::Ready(Ok(response.map(|body| Body::new(body, in_service))));
+                    return Poll::Ready(Ok(
+                        response.map(|body| Body::guarded(body, in_service.into_guard()))
+                    ));
                 }
                 StateProj::Queued { queued } => ready!(queued.poll(cx)),
                 StateProj::Done { result } => {

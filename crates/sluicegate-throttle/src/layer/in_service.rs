@@ -1,8 +1,8 @@
 //! A request that is being served, whatever the framework: what it costs, how it went, and when it has ended.
 
 use std::sync::Arc;
-use std::task::{Poll, ready};
 
+use sluicegate_core::adapter::{BodyGuard, Piece};
 use sluicegate_core::cost::RunningCost;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -23,6 +23,7 @@ struct CountedRequest {
     shared: Arc<Shared>,
     /// `None` for a degraded request, which takes up no capacity, and for one that has ended.
     running: Option<Running>,
+    has_ended: bool,
     /// Of a degraded request.
     permit: Option<OwnedSemaphorePermit>,
     key: u64,
@@ -79,16 +80,6 @@ pub(super) struct Head {
     pub(super) is_upgrade: bool,
 }
 
-/// What came of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
-    /// So many bytes, and more may follow.
-    Data(u64),
-    /// The end, or the last frame.
-    End,
-    Failure,
-}
-
 impl InService {
     /// A request that is exempt, or that another layer of its throttle counts.
     pub(super) const UNCOUNTED: Self = Self(None);
@@ -121,6 +112,7 @@ impl InService {
         Self(Some(Box::new(CountedRequest {
             shared: Arc::clone(shared),
             running,
+            has_ended: false,
             permit,
             key,
             polled: 0,
@@ -166,7 +158,7 @@ impl InService {
     #[inline]
     pub(super) fn resume(&mut self) {
         if let Some(counted) = &mut self.0 {
-            counted.polled_since.get_or_insert_with(|| counted.shared.now());
+            counted.begin_poll();
         }
     }
 
@@ -174,7 +166,7 @@ impl InService {
     #[inline]
     pub(super) fn pause(&mut self) {
         if let Some(counted) = &mut self.0 {
-            counted.pause_at(counted.shared.now());
+            counted.end_poll();
         }
     }
 
@@ -192,41 +184,47 @@ impl InService {
     pub(super) fn answered(mut self, head: impl FnOnce() -> Head, hold_until: HoldUntil) -> Self {
         if let Some(counted) = &mut self.0 {
             if counted.answered(head(), hold_until) {
-                self.end();
+                counted.end(counted.paused);
+                return Self::UNCOUNTED;
             }
         }
         self
     }
 
-    /// Polls the body of the response, measured. The request has ended when the body has.
-    pub(super) fn poll_body<T>(&mut self, poll: impl FnOnce() -> Poll<(T, Piece)>) -> Poll<T> {
-        self.resume();
-        let polled = poll();
-        self.pause();
-        let (frame, piece) = ready!(polled);
-        self.took(piece);
-        Poll::Ready(frame)
-    }
-
-    /// A piece of the body was taken, since the last poll.
-    pub(super) fn took(&mut self, piece: Piece) {
-        if self.0.as_mut().is_some_and(|counted| counted.took(piece)) {
-            self.end();
-        }
-    }
-
-    /// It has ended with its last poll.
-    fn end(&mut self) {
-        if let Some(mut counted) = self.0.take() {
-            counted.end(counted.paused);
-        }
+    /// What the body of the response takes along. The time in which the body is polled belongs to the cost of the request,
+    /// which ends with the body.
+    pub(super) fn into_guard(self) -> Option<Box<dyn BodyGuard + Send + Sync>> {
+        self.0.map(|counted| counted as Box<dyn BodyGuard + Send + Sync>)
     }
 }
 
-impl Drop for InService {
+impl BodyGuard for CountedRequest {
+    fn begin_poll(&mut self) {
+        self.polled_since.get_or_insert_with(|| self.shared.now());
+    }
+
+    fn end_poll(&mut self) {
+        self.pause_at(self.shared.now());
+    }
+
+    fn passed(&mut self, piece: Piece<'_>) -> bool {
+        if let Piece::Data(bytes) = piece {
+            self.left = self.left.saturating_sub(bytes.len() as u64);
+        }
+        match piece {
+            Piece::Data(_) if self.left > 0 => return false,
+            Piece::Data(_) | Piece::End => self.completion = self.at_end,
+            Piece::Failure => self.completion = Completion::Error,
+        }
+        self.end(self.paused);
+        true
+    }
+}
+
+impl Drop for CountedRequest {
     fn drop(&mut self) {
-        if let Some(mut counted) = self.0.take() {
-            counted.end(counted.shared.now());
+        if !self.has_ended {
+            self.end(self.shared.now());
         }
     }
 }
@@ -270,20 +268,8 @@ impl CountedRequest {
         is_over
     }
 
-    /// Returns whether the body has ended.
-    fn took(&mut self, piece: Piece) -> bool {
-        if let Piece::Data(bytes) = piece {
-            self.left = self.left.saturating_sub(bytes);
-        }
-        match piece {
-            Piece::Data(_) if self.left > 0 => return false,
-            Piece::Data(_) | Piece::End => self.completion = self.at_end,
-            Piece::Failure => self.completion = Completion::Error,
-        }
-        true
-    }
-
     fn end(&mut self, now: u64) {
+        self.has_ended = true;
         self.pause_at(now);
         let reported = self.reported.take().map(|reported| reported.total());
         if let Some(running) = self.running.take() {

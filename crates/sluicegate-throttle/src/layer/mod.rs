@@ -123,8 +123,6 @@
 
 #[cfg(feature = "actix")]
 mod actix;
-#[cfg(feature = "tower")]
-mod body;
 mod builder;
 mod criticality;
 mod dispatch;
@@ -159,9 +157,7 @@ mod sync {
 }
 
 #[cfg(feature = "actix")]
-pub use self::actix::{ActixBody, ActixFuture, ActixService};
-#[cfg(feature = "tower")]
-pub use self::body::Body;
+pub use self::actix::{ActixFuture, ActixService};
 pub use self::builder::{Reported, ThrottleBuilder};
 pub use self::criticality::{
     ClassFn, ClassHeader, Criticality, Partition, PartitionBy, Unreadable, When, class_fn,

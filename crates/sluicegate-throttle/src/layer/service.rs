@@ -4,11 +4,10 @@ use std::task::{Context, Poll};
 
 use http::{Extensions, Request, Response, Uri};
 use sluicegate::adapter::{Framework, HttpView};
-use sluicegate::response::Problem;
+use sluicegate::response::{Body, Problem};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::body::Body;
 use super::future::ResponseFuture;
 use super::requests::{Describe, Requests};
 use super::throttle_layer::ThrottleLayer;

@@ -6,7 +6,7 @@ mod record;
 use std::sync::Arc;
 use std::{fmt, mem};
 
-pub use self::record::{BodyGuard, HeaderLines, ReplyHead, ReplyRecord};
+pub use self::record::{BodyGuard, HeaderLines, Piece, ReplyHead, ReplyRecord, poll_guarded};
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
 use crate::admission::known_limit::position;
 use crate::admission::respond::Extensions;
@@ -424,8 +424,12 @@ impl<E: AsEnforcer> Paid<E> {
 }
 
 impl<E: AsEnforcer> BodyGuard for Paid<E> {
-    fn passed(&mut self) {
-        self.end_running();
+    fn passed(&mut self, piece: Piece<'_>) -> bool {
+        let is_over = !matches!(piece, Piece::Data(_));
+        if !is_over {
+            self.end_running();
+        }
+        is_over
     }
 
     fn saw_trailers(&mut self, trailers: &dyn Fn() -> Box<dyn HeaderLines>) {

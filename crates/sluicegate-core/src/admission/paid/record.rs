@@ -1,4 +1,5 @@
 use std::fmt;
+use std::task::{Poll, ready};
 
 use crate::condition::InFlightGuard;
 use crate::cost::RunningCost;
@@ -77,11 +78,19 @@ impl fmt::Debug for ReplyRecord {
     }
 }
 
-/// What the body of a response takes along until it has ended: what is [`Paid`](super::Paid) then, or an
-/// [`InFlightGuard`]. It is dropped when the last frame has been taken, when the body fails, and with the body.
+/// What the body of a response takes along until it has ended: what is [`Paid`](super::Paid) then, an [`InFlightGuard`], or
+/// what another layer measures. It is dropped when the last frame has been taken, when the body fails, and with the body.
 pub trait BodyGuard {
-    /// A part of the body has passed.
-    fn passed(&mut self) {}
+    /// The body is about to be polled.
+    fn begin_poll(&mut self) {}
+
+    /// The poll is over, whether or not a piece of the body has come.
+    fn end_poll(&mut self) {}
+
+    /// A piece of the body has passed. Returns whether the guard ends with it, as it does with all but data.
+    fn passed(&mut self, piece: Piece<'_>) -> bool {
+        !matches!(piece, Piece::Data(_))
+    }
 
     /// The body ends with these trailers.
     fn saw_trailers(&mut self, trailers: &dyn Fn() -> Box<dyn HeaderLines>) {
@@ -90,3 +99,39 @@ pub trait BodyGuard {
 }
 
 impl BodyGuard for InFlightGuard {}
+
+/// What has come of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// These bytes.
+    Data(&'a [u8]),
+    /// The end, after the last frame or with it.
+    End,
+    /// An error.
+    Failure,
+}
+
+/// Polls `body` for its next frame, and tells its guard what has come. `pass` hands a frame to the guard, and returns
+/// whether it is the last one. The guard is dropped once it or the body has ended.
+#[inline]
+pub fn poll_guarded<B, G: BodyGuard + ?Sized, F, E>(
+    body: &mut B,
+    guard: &mut Option<Box<G>>,
+    poll: impl FnOnce(&mut B) -> Poll<Option<Result<F, E>>>,
+    pass: impl FnOnce(&B, &F, &mut G) -> bool,
+) -> Poll<Option<Result<F, E>>> {
+    let Some(known) = guard else { return poll(body) };
+    known.begin_poll();
+    let polled = poll(body);
+    known.end_poll();
+    let frame = ready!(polled);
+    let is_over = match &frame {
+        Some(Ok(frame)) => pass(body, frame, known),
+        Some(Err(_)) => known.passed(Piece::Failure),
+        None => known.passed(Piece::End),
+    };
+    if is_over {
+        *guard = None;
+    }
+    Poll::Ready(frame)
+}

@@ -13,13 +13,13 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use http::request::Parts;
 use pin_project_lite::pin_project;
+use sluicegate_actix::response::Body;
 use sluicegate_core::Cost;
-use sluicegate_core::adapter::{Refused, note_unserved};
+use sluicegate_core::adapter::{BodyGuard, Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
 use sluicegate_core::response::LazyDecision;
 
-use super::body::{ActixBody, is_empty};
 use super::service::Inside;
 use crate::announce::FIELD;
 use crate::layer::dispatch::Dispatch;
@@ -130,7 +130,7 @@ where
     I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
 {
-    type Output = Result<ServiceResponse<EitherBody<ActixBody<B>>>, Error>;
+    type Output = Result<ServiceResponse<EitherBody<Body<B>>>, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -177,7 +177,7 @@ fn answered<I, R, B: MessageBody>(
     result: Result<ServiceResponse<B>, Error>,
     mut in_service: InService,
     inside: &Inside<I, R>,
-) -> Result<ServiceResponse<ActixBody<B>>, Error> {
+) -> Result<ServiceResponse<Body<B>>, Error> {
     let mut response = result.inspect_err(|error| {
         // In actix-web an error is a response that has not been written yet.
         let status = error.as_response_error().status_code().as_u16();
@@ -187,7 +187,8 @@ fn answered<I, R, B: MessageBody>(
         announce(&shared, response.headers_mut());
     }
     let held = in_service.answered(|| head(&response), inside.layer.hold_until);
-    Ok(response.map_body(|_, body| ActixBody::new(body, held)))
+    let guard = held.into_guard().map(|guard| guard as Box<dyn BodyGuard>);
+    Ok(response.map_body(|_, body| Body::guarded(body, guard)))
 }
 
 fn head<B: MessageBody>(response: &ServiceResponse<B>) -> Head {
@@ -198,7 +199,8 @@ fn head<B: MessageBody>(response: &ServiceResponse<B>) -> Head {
         reported: left(response).or_else(|| left(response).map(|Cost(cost)| RunningCost::of(cost))),
         is_refusal: extensions.contains::<Refused>(),
         hold_until: extensions.get().copied(),
-        is_end: is_empty(size) || response.request().method() == Method::HEAD,
+        is_end: matches!(size, BodySize::None | BodySize::Sized(0))
+            || response.request().method() == Method::HEAD,
         length: match size {
             BodySize::Sized(length) => length,
             BodySize::None | BodySize::Stream => content_length(response).unwrap_or(u64::MAX),

@@ -1,9 +1,7 @@
 //! The middleware for actix-web: hands requests to the parts that decide, and responses to those that measure.
 
-mod body;
 mod future;
 mod service;
 
-pub use self::body::ActixBody;
 pub use self::future::ActixFuture;
 pub use self::service::ActixService;

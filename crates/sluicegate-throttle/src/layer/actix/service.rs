@@ -6,8 +6,8 @@ use actix_web::Error;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use sluicegate_actix::adapter::RequestView;
+use sluicegate_actix::response::Body;
 
-use super::body::ActixBody;
 use super::future::ActixFuture;
 use crate::layer::requests::{Describe, Requests};
 use crate::layer::throttle_layer::ThrottleLayer;
@@ -18,7 +18,7 @@ where
     R: for<'a> Describe<RequestView<'a>> + Clone + 'static,
     B: MessageBody,
 {
-    type Response = ServiceResponse<EitherBody<ActixBody<B>>>;
+    type Response = ServiceResponse<EitherBody<Body<B>>>;
     type Error = Error;
     type Transform = ActixService<I, R>;
     type InitError = ();
@@ -47,7 +47,7 @@ where
     R: for<'a> Describe<RequestView<'a>> + 'static,
     B: MessageBody,
 {
-    type Response = ServiceResponse<EitherBody<ActixBody<B>>>;
+    type Response = ServiceResponse<EitherBody<Body<B>>>;
     type Error = Error;
     type Future = ActixFuture<I, R>;
 

@@ -22,8 +22,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use sluicegate::ManualClock;
+use sluicegate::response::Body;
 use sluicegate_throttle::Throttle;
-use sluicegate_throttle::layer::{Body, ThrottleBuilder};
+use sluicegate_throttle::layer::ThrottleBuilder;
 use tower::{Layer, Service};
 
 type Answer = Response<Body<Full<Bytes>>>;
