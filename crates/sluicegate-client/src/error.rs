@@ -6,25 +6,6 @@ use std::time::Duration;
 /// The error of services that these layers wrap: that of the inner service, boxed, or a [`Refused`].
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a layer cannot be made as it was asked for. The text names the setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(Cow<'static, str>);
-
-impl ConfigError {
-    /// An error with this text, for layers of your own.
-    pub fn new(sentence: impl Into<Cow<'static, str>>) -> Self {
-        Self(sentence.into())
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for ConfigError {}
-
 /// A request that was not sent, because a layer of this program held it back.
 ///
 /// ```

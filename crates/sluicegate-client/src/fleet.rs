@@ -39,11 +39,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
 use sluicegate::store::{Fleet, Membership};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
-
-use crate::error::ConfigError;
 
 /// Looks within the bound.
 const LOOKS: u32 = 4;

@@ -45,14 +45,15 @@ mod table;
 mod waiting;
 
 pub use self::adaptive_throttle::AdaptiveThrottleLayer;
-pub use self::error::{BoxError, ConfigError, Refused};
+pub use self::error::{BoxError, Refused};
 pub use self::obey::ObeyLayer;
 pub use self::pace::PaceLayer;
 pub use self::propagate::PropagateLayer;
 pub use self::replay::ReplayLayer;
 pub use self::retry::RetryLayer;
 pub use self::smooth::SmoothLayer;
-pub use self::stack::{Once, Outgoing};
+pub use self::stack::{Layered, Once, Outgoing};
+pub use sluicegate::adapter::ConfigError;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -8,6 +8,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::outgoing::{Context, OutgoingRequest, grpc};
+use crate::stack::Layered;
 
 /// A layer that writes the [`Context`] of requests into their header.
 ///
@@ -84,28 +85,15 @@ impl Default for PropagateLayer {
 }
 
 impl<S> Layer<S> for PropagateLayer {
-    type Service = Propagate<S>;
+    type Service = Layered<S, Option<Self>>;
 
-    fn layer(&self, inner: S) -> Propagate<S> {
-        Propagate::new(inner, Some(self.clone()))
+    fn layer(&self, inner: S) -> Self::Service {
+        Layered { inner, layer: Some(self.clone()) }
     }
 }
 
-/// A service whose requests carry their context; made by [`PropagateLayer`].
-#[derive(Debug, Clone)]
-pub struct Propagate<S> {
-    inner: S,
-    /// Without a layer, requests pass as they are.
-    layer: Option<PropagateLayer>,
-}
-
-impl<S> Propagate<S> {
-    pub(crate) const fn new(inner: S, layer: Option<PropagateLayer>) -> Self {
-        Self { inner, layer }
-    }
-}
-
-impl<S: Service<R>, R: OutgoingRequest> Service<R> for Propagate<S> {
+/// Without a layer, requests pass as they are.
+impl<S: Service<R>, R: OutgoingRequest> Service<R> for Layered<S, Option<PropagateLayer>> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;

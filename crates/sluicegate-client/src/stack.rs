@@ -2,11 +2,11 @@ use http_body::Body;
 use tower::layer::util::Identity;
 use tower_layer::Layer;
 
-use crate::adaptive_throttle::{AdaptiveThrottle, AdaptiveThrottleLayer};
-use crate::obey::{Obey, ObeyLayer};
-use crate::propagate::{Propagate, PropagateLayer};
+use crate::adaptive_throttle::AdaptiveThrottleLayer;
+use crate::obey::ObeyLayer;
+use crate::propagate::PropagateLayer;
 use crate::replay::{ReplayBody, ReplayLayer};
-use crate::retry::{Retry, RetryLayer};
+use crate::retry::RetryLayer;
 
 /// The layers of a good client, in the right order.
 ///
@@ -92,6 +92,13 @@ pub struct Once<P = Identity> {
     propagate: Option<PropagateLayer>,
 }
 
+/// The service that a layer of this crate makes of another one.
+#[derive(Debug, Clone)]
+pub struct Layered<S, L> {
+    pub(crate) inner: S,
+    pub(crate) layer: L,
+}
+
 impl Outgoing {
     /// The layers with their defaults.
     pub fn new() -> Self {
@@ -162,9 +169,9 @@ impl<P> Outgoing<P> {
 
 impl<S, P> Layer<S> for Outgoing<P>
 where
-    P: Layer<Obey<Propagate<S>>>,
+    P: Layer<Layered<Layered<S, Option<PropagateLayer>>, ObeyLayer>>,
 {
-    type Service = Retry<AdaptiveThrottle<P::Service>>;
+    type Service = Layered<Layered<P::Service, AdaptiveThrottleLayer>, RetryLayer>;
 
     fn layer(&self, inner: S) -> Self::Service {
         self.retry.layer(self.once.layer(inner))
@@ -173,12 +180,12 @@ where
 
 impl<S, P> Layer<S> for Once<P>
 where
-    P: Layer<Obey<Propagate<S>>>,
+    P: Layer<Layered<Layered<S, Option<PropagateLayer>>, ObeyLayer>>,
 {
-    type Service = AdaptiveThrottle<P::Service>;
+    type Service = Layered<P::Service, AdaptiveThrottleLayer>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let propagate = Propagate::new(inner, self.propagate.clone());
+        let propagate = Layered { inner, layer: self.propagate.clone() };
         self.throttle.layer(self.pace.layer(self.obey.layer(propagate)))
     }
 }

@@ -18,6 +18,7 @@ pub use crate::admission::respond::{Extensions, Refused, ResponseHead};
 pub use crate::admission::unserved::{listen_unserved, note_unserved};
 pub use crate::clock::sleep::{Sleep, Timer};
 pub use crate::condition::{Index, Target};
+pub use crate::config_error::ConfigError;
 pub use crate::cost::account::Reply;
 pub use crate::http::dialect::{AnyDialect, Dialect};
 pub use crate::http::fields;

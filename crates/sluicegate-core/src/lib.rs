@@ -65,6 +65,7 @@ pub mod rule;
 pub mod store;
 
 mod admission;
+mod config_error;
 mod http;
 mod standard_error;
 

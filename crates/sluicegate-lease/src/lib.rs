@@ -31,7 +31,6 @@
 
 mod amount;
 pub mod client;
-mod config_error;
 #[cfg(feature = "etcd")]
 #[cfg_attr(docsrs, doc(cfg(feature = "etcd")))]
 pub mod etcd;
@@ -47,7 +46,6 @@ mod server;
 mod template;
 
 pub use self::amount::Amount;
-pub use self::config_error::ConfigError;
 pub use self::fair::{Band, Demand};
 #[cfg(feature = "grpc")]
 #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
@@ -65,6 +63,7 @@ pub use self::limit::{LeasedLimit, Wants};
 pub use self::pool::Pool;
 pub use self::server::Server;
 pub use self::template::{Algorithm, Source, Template, Templates};
+pub use sluicegate_core::adapter::ConfigError;
 
 #[cfg(all(doctest, feature = "grpc"))]
 #[doc = include_str!("../README.md")]

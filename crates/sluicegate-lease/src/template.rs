@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use sluicegate_core::adapter::ConfigError;
 use wildmatch::WildMatch;
 
 use crate::amount::Amount;
-use crate::config_error::ConfigError;
 use crate::fair::Band;
 
 /// How a capacity is divided among its clients.

@@ -1,11 +1,10 @@
 //! The configuration of a store.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::ConfigError;
 use sluicegate_core::clock::Clock;
 
 use crate::exchange::background::Background;
@@ -364,21 +363,3 @@ impl RedisBuilder {
         Ok(())
     }
 }
-
-/// A setting of a [`RedisBuilder`](crate::RedisBuilder) that is not valid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(String);
-
-impl ConfigError {
-    pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for ConfigError {}

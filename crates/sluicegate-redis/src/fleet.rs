@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use sluicegate_core::adapter::ConfigError;
 use sluicegate_core::store::{Fleet, Membership, Want, fair_parts};
 
-use crate::builder::ConfigError;
 use crate::exchange::request::Request;
 use crate::exchange::settle::deliver_once;
 use crate::exchange::shared::Shared;

@@ -158,11 +158,12 @@ mod script;
 mod store;
 mod wire;
 
-pub use self::builder::{ConfigError, RedisBuilder};
+pub use self::builder::RedisBuilder;
 pub use self::failure::{Failure, FailureKind};
 pub use self::fleet::FleetBuilder;
 pub use self::lease::Leased;
 pub use self::store::Redis;
+pub use sluicegate_core::adapter::ConfigError;
 
 #[cfg(feature = "mastership")]
 pub use self::mastership::{Candidacy, RedisMastership};

@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use sluicegate_core::adapter::ConfigError;
 use sluicegate_lease::pool::{Change, LeaseHolder};
 use sluicegate_lease::{Mastership, Role, candidate_problem};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::builder::ConfigError;
 use crate::exchange::request::Request;
 use crate::exchange::settle::deliver_once;
 use crate::exchange::shared::Shared;

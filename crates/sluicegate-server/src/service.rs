@@ -1,13 +1,11 @@
 //! What all rooms share: the policies, the store, and how to ask it.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::Settings;
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{Gate, Observer};
+use sluicegate_core::adapter::{ConfigError, Gate, Observer};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
@@ -19,7 +17,7 @@ use crate::auth::Authorizer;
 use crate::capacity::{Election, Masters, Shared};
 use crate::fields::Fields;
 use crate::health::Health;
-use crate::policies::{Policies, PoliciesError};
+use crate::policies::Policies;
 use crate::rls::Counters;
 use crate::rules::{Enforcer, Rules};
 use crate::status::{Capacity, Dashboard, Source, leased};
@@ -260,7 +258,7 @@ impl ServiceBuilder {
     /// # Errors
     ///
     /// If the store cannot keep a limit of the policies.
-    pub fn build(self) -> Result<Service, ServiceError> {
+    pub fn build(self) -> Result<Service, ConfigError> {
         let (store, source) = match self.store {
             Some(store) => (store, self.source),
             None => {
@@ -277,7 +275,7 @@ impl ServiceBuilder {
             }
         });
         if !unkept.is_empty() {
-            return Err(ServiceError(unkept.join("\n")));
+            return Err(ConfigError::new(unkept.join("\n")));
         }
         let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
         // One log line a second for all refusals at most; answers tell Envoy the rest.
@@ -310,21 +308,3 @@ impl ServiceBuilder {
         })))
     }
 }
-
-/// A service that cannot be set up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServiceError(String);
-
-impl From<PoliciesError> for ServiceError {
-    fn from(error: PoliciesError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl fmt::Display for ServiceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for ServiceError {}

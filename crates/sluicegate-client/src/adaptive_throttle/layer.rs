@@ -1,14 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
 use sluicegate::clock::Clock;
 use sluicegate::key::Key;
 use tower_layer::Layer;
 
 use super::server::Shared;
-use super::service::AdaptiveThrottle;
-use crate::error::ConfigError;
 use crate::outgoing::{AnyKey, Origin, OutgoingView};
+use crate::stack::Layered;
 use crate::table::MOST_ROWS;
 
 /// A layer that does not send what its server would most likely reject.
@@ -38,7 +38,7 @@ use crate::table::MOST_ROWS;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct AdaptiveThrottleLayer(Arc<Shared>);
+pub struct AdaptiveThrottleLayer(pub(super) Arc<Shared>);
 
 impl AdaptiveThrottleLayer {
     /// The layer with the defaults of [`AdaptiveThrottleBuilder`].
@@ -64,10 +64,10 @@ impl Default for AdaptiveThrottleLayer {
 }
 
 impl<S> Layer<S> for AdaptiveThrottleLayer {
-    type Service = AdaptiveThrottle<S>;
+    type Service = Layered<S, Self>;
 
-    fn layer(&self, inner: S) -> AdaptiveThrottle<S> {
-        AdaptiveThrottle::new(inner, self.0.clone())
+    fn layer(&self, inner: S) -> Self::Service {
+        Layered { inner, layer: self.clone() }
     }
 }
 

@@ -23,4 +23,4 @@ mod server;
 mod service;
 
 pub use self::layer::{AdaptiveThrottleBuilder, AdaptiveThrottleLayer};
-pub use self::service::{AdaptiveThrottle, ResponseFuture};
+pub use self::service::ResponseFuture;

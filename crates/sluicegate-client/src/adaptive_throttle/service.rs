@@ -8,26 +8,15 @@ use pin_project_lite::pin_project;
 use sluicegate_throttle::announce::Announcement;
 use tower_service::Service;
 
+use super::layer::AdaptiveThrottleLayer;
 use super::server::{Ended, Shared, announced};
 use crate::call::{Stage, watch};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
+use crate::stack::Layered;
 use crate::table::RowKey;
 
-/// A service that does not send what its server would reject; made by [`AdaptiveThrottleLayer`](super::AdaptiveThrottleLayer).
-#[derive(Debug, Clone)]
-pub struct AdaptiveThrottle<S> {
-    inner: S,
-    shared: Arc<Shared>,
-}
-
-impl<S> AdaptiveThrottle<S> {
-    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
-    }
-}
-
-impl<S, R> Service<R> for AdaptiveThrottle<S>
+impl<S, R> Service<R> for Layered<S, AdaptiveThrottleLayer>
 where
     S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse>,
     R: OutgoingRequest,
@@ -41,12 +30,13 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let key = self.shared.key(&request);
-        let state = match self.shared.admit(key, &request, fastrand::f64()) {
+        let shared = &self.layer.0;
+        let key = shared.key(&request);
+        let state = match shared.admit(key, &request, fastrand::f64()) {
             Err(refused) => State::Refused { error: Some(refused) },
             Ok(now) => {
                 let (response, stage) = watch(|| self.inner.call(request));
-                let flight = Flight::new(self.shared.clone(), key, now, stage);
+                let flight = Flight::new(shared.clone(), key, now, stage);
                 State::Sent { flight, response }
             }
         };

@@ -1,15 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
 use sluicegate::clock::Clock;
 use sluicegate::key::Key;
 use tower_layer::Layer;
 
-use super::service::Obey;
 use super::shared::Shared;
 use super::standing::Rules;
-use crate::error::ConfigError;
 use crate::outgoing::{AnyKey, OutgoingView};
+use crate::stack::Layered;
 use crate::table::MOST_ROWS;
 
 /// A layer that keeps requests back while their server asks for that.
@@ -40,7 +40,7 @@ use crate::table::MOST_ROWS;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ObeyLayer(Arc<Shared>);
+pub struct ObeyLayer(pub(super) Arc<Shared>);
 
 impl ObeyLayer {
     /// The layer with the defaults of [`ObeyBuilder`].
@@ -66,10 +66,10 @@ impl Default for ObeyLayer {
 }
 
 impl<S> Layer<S> for ObeyLayer {
-    type Service = Obey<S>;
+    type Service = Layered<S, Self>;
 
-    fn layer(&self, inner: S) -> Obey<S> {
-        Obey::new(inner, self.0.clone())
+    fn layer(&self, inner: S) -> Self::Service {
+        Layered { inner, layer: self.clone() }
     }
 }
 

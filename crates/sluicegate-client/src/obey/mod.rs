@@ -25,5 +25,4 @@ mod signal;
 mod standing;
 
 pub use self::layer::{ObeyBuilder, ObeyLayer};
-pub use self::service::Obey;
 pub use self::signal::{MAX_QUOTAS, Quota, Signal};

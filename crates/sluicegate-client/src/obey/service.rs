@@ -1,28 +1,16 @@
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tower_service::Service;
 
-use super::shared::{Answer, Permit, Shared, too_long, turn};
+use super::layer::ObeyLayer;
+use super::shared::{Answer, Permit, too_long, turn};
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::BoxError;
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
+use crate::stack::Layered;
 use crate::waiting::{ResponseFuture, Waiting};
 
-/// A service whose requests wait while their server asks for that; made by [`ObeyLayer`](super::ObeyLayer).
-#[derive(Debug, Clone)]
-pub struct Obey<S> {
-    inner: S,
-    shared: Arc<Shared>,
-}
-
-impl<S> Obey<S> {
-    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
-    }
-}
-
-impl<S, R> Service<R> for Obey<S>
+impl<S, R> Service<R> for Layered<S, ObeyLayer>
 where
     S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse> + Clone,
     R: OutgoingRequest,
@@ -36,7 +24,8 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let (shared, settings) = (&self.shared, &self.shared.settings);
+        let shared = &self.layer.0;
+        let settings = &shared.settings;
         let server = shared.server(&request);
         let permit = match shared.ask(&server, false) {
             Answer::Send(permit) => Some(permit),

@@ -3,8 +3,8 @@ use sluicegate::key::Key;
 use tower_layer::Layer;
 
 use super::pacer::Pacer;
-use super::service::Pace;
 use crate::outgoing::{AnyKey, OutgoingView};
+use crate::stack::Layered;
 
 /// A layer in which requests wait for their turn.
 ///
@@ -38,8 +38,8 @@ use crate::outgoing::{AnyKey, OutgoingView};
 /// ```
 #[derive(Debug, Clone)]
 pub struct PaceLayer<S = Memory> {
-    key: AnyKey,
-    pacer: Pacer<S>,
+    pub(super) key: AnyKey,
+    pub(super) pacer: Pacer<S>,
 }
 
 impl<S> PaceLayer<S> {
@@ -53,10 +53,10 @@ impl<S> PaceLayer<S> {
     }
 }
 
-impl<I, S> Layer<I> for PaceLayer<S> {
-    type Service = Pace<I, S>;
+impl<I, S: Clone> Layer<I> for PaceLayer<S> {
+    type Service = Layered<I, Self>;
 
     fn layer(&self, inner: I) -> Self::Service {
-        Pace { inner, key: self.key.clone(), pacer: self.pacer.clone() }
+        Layered { inner, layer: self.clone() }
     }
 }

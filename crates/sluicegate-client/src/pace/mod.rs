@@ -38,5 +38,4 @@ mod turn;
 pub use self::decide::Patience;
 pub use self::layer::PaceLayer;
 pub use self::pacer::Pacer;
-pub use self::service::Pace;
 pub use self::turn::{PaceError, Turn};

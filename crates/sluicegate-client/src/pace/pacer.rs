@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use sluicegate::adapter::ConfigError;
 use sluicegate::clock::Clock;
 use sluicegate::limit;
 use sluicegate::store::Store;
 use sluicegate::{Limiter, Memory};
 
 use super::decide::Patience;
-use crate::error::ConfigError;
 
 /// Callers that may wait by default.
 const MOST_WAITING: usize = 10_000;

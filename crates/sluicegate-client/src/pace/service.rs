@@ -2,26 +2,18 @@ use std::fmt;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sluicegate::Memory;
 use sluicegate::key::KeyBuf;
 use sluicegate::service::Acquire;
 use sluicegate::store::{Store, Ticket};
 use tower_service::Service;
 
-use super::pacer::Pacer;
+use super::layer::PaceLayer;
 use super::turn::PaceError;
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
-use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
+use crate::outgoing::{OutgoingRequest, OutgoingView};
+use crate::stack::Layered;
 use crate::waiting::{ResponseFuture, Waiting};
-
-/// A service whose requests wait for their turn; made by [`PaceLayer`](super::PaceLayer).
-#[derive(Clone)]
-pub struct Pace<I, S = Memory> {
-    pub(super) inner: I,
-    pub(super) key: AnyKey,
-    pub(super) pacer: Pacer<S>,
-}
 
 /// What the charge is settled by when the response is there, or nobody waits for it any longer. A place of a limit of
 /// concurrency is given back then.
@@ -37,7 +29,7 @@ impl<S: Store> fmt::Debug for PaceGuard<S> {
     }
 }
 
-impl<I, S, R> Service<R> for Pace<I, S>
+impl<I, S, R> Service<R> for Layered<I, PaceLayer<S>>
 where
     I: Service<R, Error: Into<BoxError>> + Clone,
     S: Store<Future: Send> + Clone + Send + Sync + 'static,
@@ -52,17 +44,18 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let key = match KeyBuf::from_view(&self.key, &OutgoingView::new(&request)) {
+        let PaceLayer { key, pacer } = &self.layer;
+        let key = match KeyBuf::from_view(key, &OutgoingView::new(&request)) {
             Ok(key) => key,
             Err(missing) => {
                 let reason = format!("it has no key to pace it by: {missing}");
                 return ResponseFuture::failed(Refused::new(reason, None));
             }
         };
-        let own = self.pacer.patience.left(Duration::ZERO);
+        let own = pacer.patience.left(Duration::ZERO);
         // A pacer for which nobody waits does not shorten the waits of other layers.
         let bound = own.filter(|own| !own.is_zero());
-        let mut acquire = self.pacer.ask(&self.pacer.limiter(), key, 1, own);
+        let mut acquire = pacer.ask(&pacer.limiter(), key, 1, own);
         if acquire.is_admitted() {
             let (response, _) = during(bound, || self.inner.call(request));
             return ResponseFuture::calling(response, PaceGuard::AtOnce(acquire), |held, _| {
@@ -73,12 +66,12 @@ where
         if patience != own {
             // The place that was booked may come too late.
             drop(acquire);
-            acquire = self.pacer.ask(&self.pacer.limiter(), key, 1, patience);
+            acquire = pacer.ask(&pacer.limiter(), key, 1, patience);
         }
         hold();
-        let turn = self.pacer.asking(acquire, key, 1, patience);
+        let turn = pacer.asking(acquire, key, 1, patience);
         let turn = async { turn.await.map(PaceGuard::InTurn).map_err(PaceError::into_error) };
-        let clock = self.pacer.clock();
+        let clock = pacer.clock();
         let waiting = Waiting {
             // The layers around this one know the bound as well.
             turn: during(bound, || Box::pin(turn)).0,
@@ -88,14 +81,5 @@ where
             ends: bound.map(|_| end(&clock, patience.unwrap_or_default())),
         };
         ResponseFuture::waiting(waiting, |held, _| drop(held))
-    }
-}
-
-impl<I: fmt::Debug, S> fmt::Debug for Pace<I, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pace")
-            .field("inner", &self.inner)
-            .field("pacer", &self.pacer)
-            .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
+use sluicegate::adapter::ConfigError;
 use tower_layer::Layer;
 
 use super::service::{Replay, Sending};
-use crate::error::ConfigError;
 
 /// Layers that can send a request again though its body can be read only once.
 ///

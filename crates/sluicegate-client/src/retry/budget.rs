@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::ConfigError;
+use sluicegate::adapter::ConfigError;
 
 /// A share of the requests that may be sent a second time.
 ///

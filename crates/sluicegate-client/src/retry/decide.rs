@@ -3,9 +3,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode};
+use sluicegate::adapter::ConfigError;
+use sluicegate::adapter::breaker::Backoff;
 use sluicegate::condition::Condition;
 
-use crate::error::{BoxError, ConfigError, Refused, is_final};
+use crate::error::{BoxError, Refused, is_final};
 use crate::obey::Signal;
 use crate::outgoing::{OutgoingRequest, OutgoingView};
 
@@ -73,7 +75,7 @@ impl Bounds {
     /// Whether the settings make sense; the text says what does not.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         const DAY: Duration = Duration::from_secs(86_400);
-        let Self { attempts, backoff: Backoff { base, most }, longest } = *self;
+        let Self { attempts, backoff: Backoff { first: base, longest: most }, longest } = *self;
         let problem = if !(1..=10).contains(&attempts) {
             format!("a request has 1 to 10 attempts; {attempts} were asked for")
         } else if longest > DAY {
@@ -100,7 +102,7 @@ impl Bounds {
         if never || attempts >= self.attempts {
             return None;
         }
-        let jitter = self.backoff.wait(attempts, random);
+        let jitter = jitter(self.backoff, attempts, random);
         let wait = match signal.and_then(Signal::wait) {
             Some(asked) if asked > self.longest => return None,
             Some(asked) if time.never_waits && !asked.is_zero() => return None,
@@ -153,29 +155,16 @@ impl fmt::Debug for Repeatable {
     }
 }
 
-/// Exponential back-off with full jitter: a random time up to `base`, then up to twice that, and so on.
+/// Up to 100 ms first, up to 10 s at most.
+pub(super) const BACKOFF: Backoff =
+    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
+
+/// How long to wait after this number of attempts, which is at least 1, by a random number.
 ///
 /// The whole wait is random, so that clients that failed together do not return together (Brooker, "Exponential Backoff
 /// And Jitter", 2015).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Backoff {
-    pub(super) base: Duration,
-    pub(super) most: Duration,
-}
-
-impl Default for Backoff {
-    /// Up to 100 ms first, up to 10 s at most.
-    fn default() -> Self {
-        Self { base: Duration::from_millis(100), most: Duration::from_secs(10) }
-    }
-}
-
-impl Backoff {
-    /// How long to wait after this number of attempts, which is at least 1. The wait depends on a random number.
-    pub(super) fn wait(self, attempts: u32, random: u32) -> Duration {
-        let doubled = self.base.saturating_mul(1 << attempts.saturating_sub(1).min(30));
-        doubled.min(self.most).mul_f64(f64::from(random) / 4_294_967_296.0)
-    }
+fn jitter(backoff: Backoff, attempts: u32, random: u32) -> Duration {
+    backoff.whole(attempts).mul_f64(f64::from(random) / 4_294_967_296.0)
 }
 
 #[cfg(test)]
@@ -183,7 +172,7 @@ mod tests {
     use super::*;
 
     const BOUNDS: fn() -> Bounds =
-        || Bounds { attempts: 3, backoff: Backoff::default(), longest: Duration::from_secs(30) };
+        || Bounds { attempts: 3, backoff: BACKOFF, longest: Duration::from_secs(30) };
 
     fn told(retry_after: u64) -> Signal {
         Signal { retry_after: Some(Duration::from_secs(retry_after)), ..Signal::default() }
@@ -206,7 +195,7 @@ mod tests {
     #[test]
     fn a_server_that_says_zero_does_not_make_the_client_hurry() {
         let bounds = Bounds {
-            backoff: Backoff { base: Duration::from_secs(2), most: Duration::from_secs(10) },
+            backoff: Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(10) },
             ..BOUNDS()
         };
         for random in [0, u32::MAX / 2, u32::MAX] {
@@ -232,11 +221,10 @@ mod tests {
 
     #[test]
     fn each_wait_is_random_up_to_twice_the_last_and_never_above_the_most() {
-        let backoff = Backoff::default();
         for (attempts, most) in [(1, 100), (2, 200), (3, 400), (8, 10_000), (500, 10_000)] {
-            assert_eq!(backoff.wait(attempts, 0), Duration::ZERO);
-            assert_eq!(backoff.wait(attempts, 1 << 31), Duration::from_millis(most) / 2);
-            let longest = backoff.wait(attempts, u32::MAX).as_secs_f64();
+            assert_eq!(jitter(BACKOFF, attempts, 0), Duration::ZERO);
+            assert_eq!(jitter(BACKOFF, attempts, 1 << 31), Duration::from_millis(most) / 2);
+            let longest = jitter(BACKOFF, attempts, u32::MAX).as_secs_f64();
             assert!((longest * 1e3 - most as f64).abs() < 1e-3, "{attempts}: {longest}");
         }
     }
@@ -247,7 +235,7 @@ mod tests {
         for (base, most) in
             [(millis(0), millis(1)), (millis(2), millis(1)), (millis(1), Duration::MAX)]
         {
-            let bounds = Bounds { backoff: Backoff { base, most }, ..BOUNDS() };
+            let bounds = Bounds { backoff: Backoff { first: base, longest: most }, ..BOUNDS() };
             assert!(bounds.check().is_err(), "{base:?} {most:?}");
         }
     }

@@ -1,16 +1,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
+use sluicegate::adapter::breaker::Backoff;
 use sluicegate::clock::Clock;
 use sluicegate::condition::Condition;
 use tower_layer::Layer;
 
 use super::attempts::Shared;
 use super::budget::{Budget, Tokens};
-use super::decide::{AttemptResult, Backoff, Bounds, Repeatable};
-use super::service::Retry;
-use crate::error::ConfigError;
+use super::decide::{AttemptResult, BACKOFF, Bounds, Repeatable};
 use crate::outgoing::OutgoingView;
+use crate::stack::Layered;
 
 /// A layer that sends requests again after failures that may pass, within a budget.
 ///
@@ -35,7 +36,7 @@ use crate::outgoing::OutgoingView;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct RetryLayer(Arc<Shared>);
+pub struct RetryLayer(pub(super) Arc<Shared>);
 
 impl RetryLayer {
     /// The layer with the defaults of [`RetryBuilder`].
@@ -56,10 +57,10 @@ impl Default for RetryLayer {
 }
 
 impl<S> Layer<S> for RetryLayer {
-    type Service = Retry<S>;
+    type Service = Layered<S, Self>;
 
-    fn layer(&self, inner: S) -> Retry<S> {
-        Retry::new(inner, self.0.clone())
+    fn layer(&self, inner: S) -> Self::Service {
+        Layered { inner, layer: self.clone() }
     }
 }
 
@@ -70,11 +71,10 @@ pub struct RetryBuilder(Shared);
 
 impl Default for RetryBuilder {
     fn default() -> Self {
-        let (longest, backoff) = (Duration::from_secs(30), Backoff::default());
         Self(Shared {
             budget: Arc::default(),
             tokens: None,
-            bounds: Bounds { attempts: 3, backoff, longest },
+            bounds: Bounds { attempts: 3, backoff: BACKOFF, longest: Duration::from_secs(30) },
             repeatable: Repeatable::default(),
             retry_on: |outcome| outcome.is_passing(),
             clock: Clock::machine(),
@@ -92,7 +92,7 @@ impl RetryBuilder {
     /// Random waits up to `base` after the first attempt, up to twice that after the second, and never above `most`;
     /// 100 ms and 10 s by default.
     pub const fn backoff(mut self, base: Duration, most: Duration) -> Self {
-        self.0.bounds.backoff = Backoff { base, most };
+        self.0.bounds.backoff = Backoff { first: base, longest: most };
         self
     }
 

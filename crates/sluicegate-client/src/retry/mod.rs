@@ -20,4 +20,4 @@ mod service;
 pub use self::budget::{Budget, Tokens};
 pub use self::decide::AttemptResult;
 pub use self::layer::{RetryBuilder, RetryLayer};
-pub use self::service::{ResponseFuture, Retry};
+pub use self::service::ResponseFuture;

@@ -1,6 +1,5 @@
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
@@ -8,26 +7,15 @@ use sluicegate::adapter::Sleep;
 use tower::util::Oneshot;
 use tower_service::Service;
 
-use super::attempts::{Attempts, Shared};
+use super::attempts::Attempts;
+use super::layer::RetryLayer;
 use crate::call;
 use crate::call::Retried;
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
+use crate::stack::Layered;
 
-/// A service whose requests are sent again after failures that may pass; made by [`RetryLayer`](super::RetryLayer).
-#[derive(Debug, Clone)]
-pub struct Retry<S> {
-    inner: S,
-    shared: Arc<Shared>,
-}
-
-impl<S> Retry<S> {
-    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
-    }
-}
-
-impl<S, R> Service<R> for Retry<S>
+impl<S, R> Service<R> for Layered<S, RetryLayer>
 where
     S: Service<R, Error: Into<BoxError>, Response: OutgoingResponse> + Clone,
     R: ReplayRequest,
@@ -41,13 +29,14 @@ where
     }
 
     fn call(&mut self, mut request: R) -> Self::Future {
-        let may_repeat = self.shared.repeatable.holds(&request);
+        let shared = &self.layer.0;
+        let may_repeat = shared.repeatable.holds(&request);
         let is_nested = call::mark(&mut request, Retried { may_repeat });
         if !is_nested {
-            self.shared.budget.deposit();
+            shared.budget.deposit();
         }
         let copy = if may_repeat && !is_nested { request.try_clone() } else { None };
-        let mut attempts = Attempts::new(self.shared.clone(), copy.is_some(), request.timeout());
+        let mut attempts = Attempts::new(shared.clone(), copy.is_some(), request.timeout());
         // The one that is ready sends the first attempt.
         let next = self.inner.clone();
         let mut service = std::mem::replace(&mut self.inner, next);

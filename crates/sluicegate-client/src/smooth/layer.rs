@@ -1,15 +1,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use sluicegate::adapter::ConfigError;
 use sluicegate::clock::Clock;
 use sluicegate::key::Key;
 use tower_layer::Layer;
 
 use super::gate::Reserve;
-use super::service::{Shared, Smooth};
-use crate::error::ConfigError;
+use super::service::Shared;
 use crate::outgoing::{AnyKey, OutgoingView};
 use crate::pace::Patience;
+use crate::stack::Layered;
 use crate::table::MOST_ROWS;
 
 /// A layer in which requests wait until a [smooth method](super) lets them go.
@@ -45,7 +46,7 @@ use crate::table::MOST_ROWS;
 /// # Ok(())
 /// # }
 /// ```
-pub struct SmoothLayer<R>(Arc<Shared<R>>);
+pub struct SmoothLayer<R>(pub(super) Arc<Shared<R>>);
 
 impl<R: Reserve + Clone> SmoothLayer<R> {
     /// All requests wait for `method` until they may go.
@@ -80,10 +81,10 @@ impl<R> fmt::Debug for SmoothLayer<R> {
 }
 
 impl<S, R> Layer<S> for SmoothLayer<R> {
-    type Service = Smooth<S, R>;
+    type Service = Layered<S, Self>;
 
-    fn layer(&self, inner: S) -> Smooth<S, R> {
-        Smooth::new(inner, self.0.clone())
+    fn layer(&self, inner: S) -> Self::Service {
+        Layered { inner, layer: self.clone() }
     }
 }
 

@@ -36,6 +36,5 @@ mod stored;
 pub use self::gate::{Gate, Reserve};
 pub use self::layer::{SmoothBuilder, SmoothLayer};
 pub use self::refilled::Refilled;
-pub use self::service::Smooth;
 pub use self::spread::Spread;
 pub use self::stored::Stored;

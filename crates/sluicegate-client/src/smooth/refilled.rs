@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
+
 use super::gate::Reserve;
-use crate::error::ConfigError;
 
 /// A semaphore whose permits are all there again at the start of each period.
 ///

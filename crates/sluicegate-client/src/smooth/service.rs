@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -8,19 +7,14 @@ use sluicegate::key::KeyBuf;
 use tower_service::Service;
 
 use super::gate::Reserve;
-use super::layer::SmoothBuilder;
+use super::layer::{SmoothBuilder, SmoothLayer};
 use super::line::{Answer, Line, LineRow, too_long, wait_for, wait_in_line};
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{OutgoingRequest, OutgoingView};
+use crate::stack::Layered;
 use crate::table::Table;
 use crate::waiting::{ResponseFuture, Turn, Waiting};
-
-/// A service whose requests wait until a smooth method lets them go; made by [`SmoothLayer`](super::SmoothLayer).
-pub struct Smooth<S, R> {
-    inner: S,
-    shared: Arc<Shared<R>>,
-}
 
 /// What all services of a layer share.
 pub(super) struct Shared<R> {
@@ -29,25 +23,7 @@ pub(super) struct Shared<R> {
     waiting: AtomicUsize,
 }
 
-impl<S, R> Smooth<S, R> {
-    pub(super) const fn new(inner: S, shared: Arc<Shared<R>>) -> Self {
-        Self { inner, shared }
-    }
-}
-
-impl<S: Clone, R> Clone for Smooth<S, R> {
-    fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), shared: self.shared.clone() }
-    }
-}
-
-impl<S, R> fmt::Debug for Smooth<S, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Smooth")
-    }
-}
-
-impl<S, R, Req> Service<Req> for Smooth<S, R>
+impl<S, R, Req> Service<Req> for Layered<S, SmoothLayer<R>>
 where
     S: Service<Req, Error: Into<BoxError>> + Clone,
     R: Reserve + Clone + Send + Sync + 'static,
@@ -62,11 +38,12 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let clock = &self.shared.settings.clock;
+        let shared = &self.layer.0;
+        let clock = &shared.settings.clock;
         // A layer that lets no request wait does not shorten the waits of others.
-        let own = self.shared.settings.patience.left(Duration::ZERO);
+        let own = shared.settings.patience.left(Duration::ZERO);
         let bound = own.filter(|patience| !patience.is_zero());
-        match self.shared.turn(&request, own) {
+        match shared.turn(&request, own) {
             Err(refused) => ResponseFuture::failed(refused),
             Ok(None) => {
                 let (response, _) = during(bound, || self.inner.call(request));

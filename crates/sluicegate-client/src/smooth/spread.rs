@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
+
 use super::gate::Reserve;
-use crate::error::ConfigError;
 
 /// The weight of the last window in what is remembered of a slot.
 const NEWEST: f64 = 0.25;

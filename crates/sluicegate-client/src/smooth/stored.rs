@@ -10,8 +10,9 @@
 
 use std::time::Duration;
 
+use sluicegate::adapter::ConfigError;
+
 use super::gate::Reserve;
-use crate::error::ConfigError;
 
 /// A steady rate in which unused permits are stored.
 ///

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use sluicegate_core::adapter::ConfigError;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tonic::transport::{Channel, Endpoint};
 
 use self::campaign::{CALLS, Candidate, run};
 use self::cluster::{Cluster, Keys};
-use crate::config_error::ConfigError;
 use crate::grpc::{Mastership, Role, candidate_problem, server_address, with_tls};
 use crate::pool::Change;
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use sluicegate_core::adapter::ConfigError;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 
 use super::generated::capacity_client::CapacityClient;
 use super::wire::{ReadResponse, write_release, write_request, write_server_request};
-use crate::config_error::ConfigError;
 use crate::lease::{LeaseClient, LeaseClientBuilder, Transport, TransportError};
 use crate::message::{Release, Request, Response};
 

@@ -2,13 +2,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use sluicegate_core::adapter::ConfigError;
+
 use super::handle::{Lease, Owner};
 use super::shared::{Entry, Shared};
 use super::task::Task;
 use super::transport::{Transport, TransportError};
 use crate::amount::Amount;
 use crate::client::{OnLoss, Session};
-use crate::config_error::ConfigError;
 use crate::fair::Demand;
 use crate::limit::Wants;
 use crate::message::millis;

@@ -1,8 +1,8 @@
 //! Reads URLs, and finds the servers that they name.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use sluicegate_core::adapter::ConfigError;
 
-use crate::builder::ConfigError;
 use crate::wire::certificates::Certificates;
 use crate::wire::node::{Sentinels, Target};
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use sluicegate_config::envoy::service::Domains;
 use sluicegate_config::{Changes, Environment, Live, PolicyError, WatchError};
 use sluicegate_core::Limit;
+use sluicegate_core::adapter::ConfigError;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
@@ -280,6 +281,12 @@ impl PoliciesError {
     pub(super) fn together(errors: &[Self]) -> Self {
         let lines: Vec<_> = errors.iter().map(|error| error.lines.as_str()).collect();
         Self::of(lines.join("\n"))
+    }
+}
+
+impl From<PoliciesError> for ConfigError {
+    fn from(error: PoliciesError) -> Self {
+        Self::new(error.lines)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::error::ConfigError;
+use sluicegate::adapter::ConfigError;
 
 /// How much of what a server asks for is believed, and how long to wait where it does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use http::uri::PathAndQuery;
 use sluicegate::key::Path;
+use sluicegate_client::Layered;
 use sluicegate_client::replay::{Replay, ReplayBody, ReplayLayer, Sending};
-use sluicegate_client::retry::{Retry, Tokens};
+use sluicegate_client::retry::Tokens;
 use tokio_stream::StreamExt;
 use tonic::body::Body;
 use tonic::client::Grpc;
@@ -16,7 +17,7 @@ use tower::{Layer, ServiceBuilder};
 use super::scripted::{Answer, Fields, Scripted, UNAVAILABLE};
 use super::*;
 
-type Retrying = Replay<Retry<Sending<Channel, fn(ReplayBody<Body>) -> Body>>>;
+type Retrying = Replay<Layered<Sending<Channel, fn(ReplayBody<Body>) -> Body>, RetryLayer>>;
 
 /// A channel whose calls of `Check` are retried at once.
 fn retrying(channel: Channel, settings: impl FnOnce(RetryBuilder) -> RetryBuilder) -> Retrying {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use sluicegate::ManualClock;
-use sluicegate_client::obey::{Obey, ObeyBuilder};
-use sluicegate_client::{BoxError, ObeyLayer, Refused};
+use sluicegate_client::obey::ObeyBuilder;
+use sluicegate_client::{BoxError, Layered, ObeyLayer, Refused};
 use tokio::task::JoinHandle;
 use tower::{Layer, Service, ServiceExt};
 
@@ -18,7 +18,7 @@ use self::server::Server;
 
 struct Client {
     clock: ManualClock,
-    obey: Obey<Server>,
+    obey: Layered<Server, ObeyLayer>,
     server: Server,
 }
 

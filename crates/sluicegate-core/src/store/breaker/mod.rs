@@ -283,12 +283,16 @@ impl Backoff {
     /// The pause after `failed` attempts. Up to half of it is random, so that clients that lost their server at one moment
     /// do not all return at one moment.
     pub fn after(self, failed: u32) -> Duration {
-        let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
-        let whole = self.first.saturating_mul(doubled).min(self.longest);
-        let half = whole / 2;
+        let half = self.whole(failed) / 2;
         // Every `RandomState` differs from all others; the upper 32 bits of its hash are a fraction.
         let random = RandomState::new().hash_one(failed) >> 32;
         half + half.mul_f64(random as f64 / (1_u64 << 32) as f64)
+    }
+
+    /// The pause after `failed` attempts without its random part, which callers subtract as they like.
+    pub fn whole(self, failed: u32) -> Duration {
+        let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
+        self.first.saturating_mul(doubled).min(self.longest)
     }
 }
 

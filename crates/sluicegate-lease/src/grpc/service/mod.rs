@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use sluicegate_core::adapter::ConfigError;
 use tonic::Status;
 use tonic::codegen::{Body, BoxFuture, StdError};
 use tonic::metadata::MetadataMap;
@@ -18,7 +19,6 @@ use tonic::server::NamedService;
 use self::driver::Driver;
 use self::engine::{Engine, NoAnswer};
 use self::handler::{Check, Handler};
-use crate::config_error::ConfigError;
 use crate::grpc::channel::GrpcTransport;
 use crate::grpc::generated::capacity_server::{CapacityServer, SERVICE_NAME};
 use crate::grpc::mastership::{AlwaysMaster, DynMastership, Mastership};

@@ -2,13 +2,14 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// A configuration that cannot work, and why: of templates, a lease, an address, a service, or an election.
+/// Settings that cannot work, and why: the text names the setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(Cow<'static, str>);
 
 impl ConfigError {
-    pub(crate) fn new(problem: impl Into<Cow<'static, str>>) -> Self {
-        Self(problem.into())
+    /// An error with this text, for stores and layers of your own.
+    pub fn new(sentence: impl Into<Cow<'static, str>>) -> Self {
+        Self(sentence.into())
     }
 }
 
