@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
-use sluicegate_core::adapter::ConfigError;
+use sluicegate_core::adapter::{Background, ConfigError};
 use sluicegate_core::clock::Clock;
 
-use crate::exchange::background::Background;
 use crate::exchange::shared::Shared;
 use crate::observe::counts::Counters;
-use crate::observe::report;
 use crate::places::Places;
 use crate::refusals::Refusals;
 use crate::rows::Naming;
@@ -271,7 +269,6 @@ impl RedisBuilder {
             None => naming,
         };
         let clock = self.clock.as_ref().map(Clock::from).unwrap_or_default();
-        report::describe();
         let counters = Arc::new(Counters::new(&clock));
         let epochs = Arc::default();
         let refusals = Refusals::new(self.remembered, &clock, &epochs);
@@ -306,7 +303,7 @@ impl RedisBuilder {
             route,
             runtime,
             counters,
-            background: Arc::new(Background::new(most)),
+            background: Background::new(most),
             refusals,
             places: Arc::new(Places::new(self.lease)),
             deadline: self.deadline,

@@ -50,7 +50,7 @@ pub struct Redis(pub(crate) Arc<Shared>);
 impl Redis {
     /// What the store has done so far.
     pub fn counts(&self) -> RedisCounts {
-        self.0.counters.read().with_breaker(self.0.route.breaker())
+        self.0.counters.read(self.0.route.breaker())
     }
 
     /// Waits for everything in the background: settlements, and late charges that are given back. Call it before the

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::Background;
 use sluicegate_core::adapter::breaker::{Backoff, Breaker, BreakerSettings};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::KeySecret;
 
-use crate::background::Background;
 use crate::counts::Counters;
 use crate::decide::Process;
 use crate::engine::Engine;

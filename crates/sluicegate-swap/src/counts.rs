@@ -1,5 +1,3 @@
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use sluicegate_core::adapter::breaker::BreakerState;
 
 /// What a [`Swap`](crate::Swap) has done since it was made. Clones of a store are counted together.
@@ -36,43 +34,8 @@ pub struct SwapCounts {
     pub breaker: BreakerState,
 }
 
-/// Declares the counters, each with its metric, the `outcome` of that if it has one, and a description.
-macro_rules! counters {
-    ($($name:ident: $metric:literal $(as $outcome:literal)?, $text:literal;)*) => {
-        #[derive(Debug)]
-        pub(crate) struct Counters {
-            $(pub(crate) $name: Counter,)*
-        }
-
-        impl Default for Counters {
-            fn default() -> Self {
-                Self {
-                    $($name: Counter {
-                        count: AtomicU64::new(0),
-                        #[cfg(feature = "metrics")]
-                        metric: concat!("sluicegate_swap_", $metric, "_total"),
-                        #[cfg(feature = "metrics")]
-                        outcome: None$(.or(Some($outcome)))?,
-                    },)*
-                }
-            }
-        }
-
-        impl Counters {
-            pub(crate) fn read(&self, breaker: BreakerState) -> SwapCounts {
-                SwapCounts { $($name: self.$name.count.load(Ordering::Relaxed),)* breaker }
-            }
-
-            /// Describes each metric to the recorder, if there is one.
-            #[cfg(feature = "metrics")]
-            pub(crate) fn describe(&self) {
-                $(metrics::describe_counter!(self.$name.metric, metrics::Unit::Count, $text);)*
-            }
-        }
-    };
-}
-
-counters!(
+sluicegate_core::store_counters!(
+    Counters of SwapCounts as "sluicegate_swap_";
     admitted: "decisions" as "admitted", "Decisions by outcome, remembered ones included.";
     refused: "decisions" as "refused", "Decisions by outcome, remembered ones included.";
     refused_locally: "decisions" as "remembered", "Decisions by outcome, remembered ones included.";
@@ -87,23 +50,3 @@ counters!(
     places_lost: "places_lost", "Places that were lost because they were not renewed in time.";
     breaker_openings: "breaker_openings", "Times that the breaker opened.";
 );
-
-#[derive(Debug)]
-pub(crate) struct Counter {
-    count: AtomicU64,
-    #[cfg(feature = "metrics")]
-    metric: &'static str,
-    #[cfg(feature = "metrics")]
-    outcome: Option<&'static str>,
-}
-
-impl Counter {
-    pub(crate) fn add(&self, more: u64) {
-        self.count.fetch_add(more, Ordering::Relaxed);
-        #[cfg(feature = "metrics")]
-        match self.outcome {
-            Some(outcome) => metrics::counter!(self.metric, "outcome" => outcome).increment(more),
-            None => metrics::counter!(self.metric).increment(more),
-        }
-    }
-}

@@ -1,11 +1,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_core::adapter::Outcome;
+use sluicegate_core::adapter::{Outcome, Reservation};
 use sluicegate_core::store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::background::Guard;
 use crate::decide::Job;
 use crate::queue::Key;
 
@@ -24,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) until: u64,
     /// How often work in the background has failed.
     pub(crate) failed: u32,
-    pub(crate) guard: Option<Arc<Guard>>,
+    pub(crate) guard: Option<Arc<Reservation>>,
 }
 
 impl Entry {
@@ -32,7 +31,7 @@ impl Entry {
     pub(crate) fn background(
         job: Job,
         rows: Vec<Key>,
-        (until, guard): (u64, Option<Arc<Guard>>),
+        (until, guard): (u64, Option<Arc<Reservation>>),
     ) -> Self {
         Self { job, rows, caller: None, tried: None, until, failed: 0, guard }
     }

@@ -92,7 +92,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod across;
-mod background;
 mod builder;
 mod counts;
 mod decide;
@@ -114,4 +113,4 @@ mod time;
 pub use self::builder::SwapBuilder;
 pub use self::counts::SwapCounts;
 pub use self::engine::{Engine, EngineError, Loaded, Stored, Swapped, Write};
-pub use self::store::{Swap, SwapFuture};
+pub use self::store::Swap;

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::breaker::{Backoff, Breaker};
-use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
+use sluicegate_core::adapter::{Background, Charge, Debit, Outcome, Receipt};
 use sluicegate_core::key::{KeyBuf, KeySecret};
 
-use crate::background::Background;
 use crate::counts::Counters;
 use crate::decide::{Job, Process};
 use crate::entry::Entry;
@@ -52,16 +51,7 @@ impl<E> Shared<E> {
     }
 
     pub(crate) fn key(&self, key: &KeyBuf, limit: &Limit) -> Key {
-        let mut row = String::with_capacity(self.prefix.len() + 64);
-        row.push_str(&self.prefix);
-        row.push('{');
-        match &self.secret {
-            Some(secret) => secret.print(key, &mut row),
-            None => key.print(&mut row),
-        }
-        row.push('}');
-        row.push_str(&format!("{:016x}", limit.id()));
-        row.into()
+        key.row_name(&self.prefix, self.secret.as_ref(), limit.id()).into()
     }
 
     pub(crate) fn keys(&self, charge: &Charge) -> Vec<Key> {
@@ -138,7 +128,7 @@ impl<E: crate::Engine> Shared<E> {
         if spent == debit.cost || receipt.is_void() {
             return;
         }
-        let guard = self.background.settlement();
+        let guard = self.background.settlement().map(Arc::new);
         if guard.is_none() || self.runtime.handle().is_none() {
             return self.counters.settlements_dropped.add(1);
         }

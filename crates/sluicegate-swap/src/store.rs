@@ -1,17 +1,14 @@
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt, Reservation};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitError, LimitStatus};
-use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::store::{BoxStoreFuture, Store, StoreError};
 use tokio::sync::oneshot;
 
 use crate::across;
-use crate::background::Guard;
 use crate::counts::SwapCounts;
 use crate::decide::{Job, refusal};
 use crate::engine::Engine;
@@ -31,7 +28,9 @@ pub struct Swap<E>(pub(crate) Arc<Shared<E>>);
 impl<E: Engine> Swap<E> {
     /// What the store has done so far.
     pub fn counts(&self) -> SwapCounts {
-        self.0.counters.read(self.0.breaker.state())
+        let mut counts = SwapCounts { breaker: self.0.breaker.state(), ..SwapCounts::default() };
+        self.0.counters.read(&mut counts);
+        counts
     }
 
     /// The engine.
@@ -45,7 +44,7 @@ impl<E: Engine> Swap<E> {
         self.0.background.idle().await;
     }
 
-    fn call(&self, job: fn(Charge) -> Job, charge: &Charge) -> Answer<SwapFuture> {
+    fn call(&self, job: fn(Charge) -> Job, charge: &Charge) -> Answer<BoxStoreFuture> {
         if charge.is_empty() {
             return Answer::Now(Ok(Outcome::free()));
         }
@@ -58,14 +57,14 @@ impl<E: Engine> Swap<E> {
             let rows = shared.keys(charge);
             let (shared, charge) = (Arc::clone(shared), charge.clone());
             let rows_at_once = shared.engine.rows_at_once().min(MOST_ROWS);
-            return Answer::Later(SwapFuture(if rows.len() > rows_at_once {
+            return Answer::Later(if rows.len() > rows_at_once {
                 let late = shared.runtime.sleep(shared.deadline);
                 let answer = across::decide(shared, job, (charge, rows), rows_at_once);
                 let in_time = async { before(late, answer).await };
                 Box::pin(async { in_time.await.unwrap_or_else(|| Err(StoreError::too_slow())) })
             } else {
                 Box::pin(ask(shared, job(charge), rows))
-            }));
+            });
         };
         shared.counters.failures.add(1);
         Answer::Now(Err(StoreError::unavailable(failure)))
@@ -97,7 +96,7 @@ impl<E: Engine> Swap<E> {
 
 /// Has a job done whose rows are swapped at once, within the deadline.
 pub(crate) async fn ask<E: Engine>(shared: Arc<Shared<E>>, job: Job, rows: Vec<Key>) -> Reply {
-    let Some(guard) = shared.background.call() else {
+    let Some(guard) = shared.background.call().map(Arc::new) else {
         shared.counters.failures.add(1);
         return Err(StoreError::unavailable("too many calls of the engine are under way"));
     };
@@ -135,7 +134,7 @@ struct Waiting<E: Engine> {
     shared: Arc<Shared<E>>,
     charge: Option<Charge>,
     receiver: oneshot::Receiver<Reply>,
-    guard: Arc<Guard>,
+    guard: Arc<Reservation>,
     is_answered: bool,
 }
 
@@ -153,21 +152,23 @@ impl<E: Engine> Drop for Waiting<E> {
     }
 }
 
+/// Nothing is asked before the first poll of a future, which answers within the deadline. If it is dropped before it is
+/// ready, what was charged is given back in the background.
 impl<E: Engine> Store for Swap<E> {
-    type Future = SwapFuture;
+    type Future = BoxStoreFuture;
 
-    fn take(&self, charge: &Charge) -> Answer<SwapFuture> {
+    fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
         match self.recall(charge) {
             Some(refusal) => Answer::Now(Ok(refusal)),
             None => self.call(Job::Take, charge),
         }
     }
 
-    fn peek(&self, charge: &Charge) -> Answer<SwapFuture> {
+    fn peek(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
         self.call(Job::Peek, charge)
     }
 
-    fn reset(&self, charge: &Charge) -> Answer<SwapFuture> {
+    fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
         self.call(Job::Reset, charge)
     }
 
@@ -202,26 +203,5 @@ impl<E> Clone for Swap<E> {
 impl<E> fmt::Debug for Swap<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// The answer of a [`Swap`], within its deadline.
-///
-/// Nothing is asked before the first poll. If it is dropped before it is ready, what was charged is given back in the
-/// background.
-#[must_use = "futures do nothing unless polled"]
-pub struct SwapFuture(Pin<Box<dyn Future<Output = Reply> + Send>>);
-
-impl Future for SwapFuture {
-    type Output = Reply;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
-        self.0.as_mut().poll(cx)
-    }
-}
-
-impl fmt::Debug for SwapFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SwapFuture")
     }
 }

@@ -51,6 +51,21 @@ impl fmt::Debug for KeySecret {
 }
 
 impl KeyBuf {
+    /// The name of this key's row of the limit with this [id](crate::Limit::id) in a store that other programs can read:
+    /// `prefix{key}id`. With a secret, the key is its digest.
+    pub fn row_name(&self, prefix: &str, secret: Option<&KeySecret>, limit: u64) -> String {
+        let mut row = String::with_capacity(prefix.len() + 64);
+        row.push_str(prefix);
+        row.push('{');
+        match secret {
+            Some(secret) => secret.print(self, &mut row),
+            None => self.print(&mut row),
+        }
+        row.push('}');
+        push_hex(&mut row, &limit.to_be_bytes());
+        row
+    }
+
     /// Appends the key to `text`, part by part, separated by commas. No two keys have the same text.
     ///
     /// Letters, digits and `-_./:@=+~` are written as they are. Every other byte is written as `%` and two

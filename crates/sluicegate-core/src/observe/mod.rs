@@ -19,6 +19,7 @@ pub(crate) mod observer;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod span;
+mod store_counters;
 pub(crate) mod watch;
 
 pub use self::counts::Counts;

@@ -12,6 +12,7 @@
 //! ```
 
 mod answer;
+pub(crate) mod background;
 mod blocks;
 mod boxed;
 pub(crate) mod breaker;

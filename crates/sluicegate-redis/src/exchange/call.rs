@@ -9,10 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, Reservation};
 
 use super::settle::{LateAnswer, PendingAnswer, read, receipts};
-use crate::exchange::background::Reservation;
 use crate::exchange::request::Request;
 use crate::exchange::shared::Shared;
 use crate::exchange::{heartbeat, settle};
@@ -58,7 +57,7 @@ pub(crate) fn begin(
     let node = node.map(|node| enter(shared, node)).transpose()?;
     // Before anything is sent: without a place in the background, a late answer could not be awaited, and what it
     // charged would stay charged. Too many calls are an error, and no charge.
-    let reservation = shared.background.reserve_call();
+    let reservation = shared.background.call();
     let reservation = Some(reservation.ok_or_else(|| Failure::new(FailureKind::Full))?);
     // Before the call: what other calls change from here on makes its answer worthless.
     let observation = shared.refusals.observe(operation, &charge);
@@ -97,7 +96,7 @@ impl TimedCall {
             outcome => self.learn(outcome.as_ref().map(drop)),
         }
         if self.operation == Operation::Take && may_be_applied && reply.is_err() {
-            self.shared.counters.unanswered();
+            self.shared.counters.each.unanswered.add(1);
         }
         match (&mut self.claim, &reply) {
             (Some(claim), Ok(reply)) if reply.verdict.is_admitted() => {
@@ -176,7 +175,7 @@ impl TimedCall {
             return;
         };
         let (node, claim) = (Arc::clone(node), self.claim.take());
-        let reservation = reservation.in_background();
+        reservation.leave();
         let late = LateAnswer { answer, node, connection, claim, reservation };
         match self.operation {
             Operation::Take => {

@@ -108,7 +108,7 @@ impl Evaluation<'_> {
             false => send(&connection, self.command, asking).await,
         };
         if is_unknown(&answer) {
-            self.shared.counters.script_loaded();
+            self.shared.counters.each.scripts_loaded.add(1);
             // The server has restarted, or its scripts were flushed. Nothing was charged, so the call is repeated,
             // once.
             answer = send(&connection, &in_full(self.script, self.command), asking).await;
@@ -186,7 +186,7 @@ pub(super) async fn evaluate_batch(
     let connection = node.open_connection(connection).await?;
     let mut answer = send(&connection, &batch.by_hash(), false).await;
     if is_unknown(&answer) {
-        shared.counters.script_loaded();
+        shared.counters.each.scripts_loaded.add(1);
         answer = send(&connection, &batch.in_full(), false).await;
     }
     let failure = |error: RedisError| match Rejection::after(node, connection.generation, &error) {

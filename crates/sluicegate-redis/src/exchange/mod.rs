@@ -1,6 +1,5 @@
 //! Exchanges with a server: calls within the deadline, what becomes of those that are late, and settlements.
 
-pub(crate) mod background;
 pub(crate) mod call;
 pub(crate) mod cross_slot;
 mod evaluate;

@@ -8,9 +8,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use sluicegate_core::adapter::{Charge, Debit, Receipt, remote};
+use sluicegate_core::adapter::{Charge, Debit, Receipt, Reservation, remote};
 
-use crate::exchange::background::Reservation;
 use crate::exchange::request::Request;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
@@ -39,7 +38,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spe
         return shared.counters.settlement_dropped(&no_runtime());
     }
     // Settlements have no caller that could slow down, so their number needs a bound of its own.
-    let Some(reservation) = shared.background.reserve_settlement() else {
+    let Some(reservation) = shared.background.settlement() else {
         claim.iter().for_each(Claim::doubt);
         let full = Failure::because(FailureKind::TooSlow, "too many settlements are under way");
         return shared.counters.settlement_dropped(&full);
@@ -50,7 +49,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spe
         let delivered = in_time(&settling, deliver(&settling, &request)).await;
         drop(invalidation);
         match delivered {
-            Ok(()) => settling.counters.settled(),
+            Ok(()) => settling.counters.each.settled.add(1),
             Err(failure) => {
                 claim.iter().for_each(Claim::doubt);
                 settling.counters.settlement_dropped(&failure);
@@ -87,7 +86,7 @@ pub(super) fn give_back_later(shared: &Arc<Shared>, late: LateAnswer, charge: Ch
             Some(Err(failure)) if !failure.may_be_applied() => {}
             _ => {
                 claim.iter().for_each(Claim::doubt);
-                shared.counters.unanswered();
+                shared.counters.each.unanswered.add(1);
             }
         }
         drop(claim);
@@ -113,7 +112,7 @@ async fn give_back(
     (node, connection): (Arc<Node>, Connection),
 ) -> bool {
     let Ok(reply) = read(charge, answer) else {
-        shared.counters.unanswered();
+        shared.counters.each.unanswered.add(1);
         return false;
     };
     if !reply.verdict.is_admitted() {
@@ -136,7 +135,7 @@ async fn give_back(
             return false;
         }
     }
-    shared.counters.gave_back();
+    shared.counters.each.given_back.add(1);
     true
 }
 

@@ -2,9 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
-use sluicegate_core::adapter::Debit;
+use sluicegate_core::adapter::{Background, Debit};
 
-use crate::exchange::background::Background;
 use crate::observe::counts::Counters;
 use crate::places::{Claim, Places};
 use crate::refusals::Refusals;

@@ -4,12 +4,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sluicegate_core::adapter::Debit;
+use sluicegate_core::adapter::{Debit, Reservation};
 
 use super::inner::{Inner, with_cost};
 use super::share::WaiterAnswer;
 use super::validity::LeasedTokens;
-use crate::exchange::background::Reservation;
 use crate::exchange::request::Request;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
@@ -86,7 +85,7 @@ impl Inner {
             // Its tokens are charged, so they are spent here rather than given back.
             Some(Ok(lease)) => self.arrived_late(debit, &lease, asked),
             Some(Err(failure)) if !failure.may_be_applied() => {}
-            _ => shared.counters.unanswered(),
+            _ => shared.counters.each.unanswered.add(1),
         }
         drop(reservation);
     }
@@ -179,7 +178,7 @@ pub(super) async fn request(
         LeaseResult::Failed(failure) => {
             counters.failed_after(failure, begun.elapsed());
             if failure.may_be_applied() {
-                counters.unanswered();
+                counters.each.unanswered.add(1);
             }
         }
     }
@@ -194,8 +193,7 @@ async fn request_in_time(
     let request = call(shared, debit, wanted);
     let mut deadline = pin!(shared.runtime.sleep(shared.deadline));
     let (node, mut permit, connection) = reach(shared, request.slot, deadline.as_mut()).await?;
-    let reservation =
-        shared.background.reserve_call().ok_or_else(|| Failure::new(FailureKind::Full))?;
+    let reservation = shared.background.call().ok_or_else(|| Failure::new(FailureKind::Full))?;
     let on = Arc::clone(&node);
     let mut pending: PendingLease = Box::pin(async move {
         let answer = request.send(on, connection).await?;
@@ -209,7 +207,8 @@ async fn request_in_time(
         }
         None => {
             learn(shared, &node, &mut permit, Err(&Failure::new(FailureKind::TooSlow)));
-            Ok(LeaseResult::Late(pending, reservation.in_background()))
+            reservation.leave();
+            Ok(LeaseResult::Late(pending, reservation))
         }
     }
 }

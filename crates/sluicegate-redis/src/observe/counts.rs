@@ -56,28 +56,28 @@ impl RedisCounts {
     pub fn failures_of(&self, kind: FailureKind) -> u64 {
         self.by_kind[kind.index()]
     }
-
-    pub(crate) fn with_breaker(self, breaker: BreakerState) -> Self {
-        Self { breaker, ..self }
-    }
 }
 
-/// The counters of a store.
+sluicegate_core::store_counters!(
+    StoreCounters of RedisCounts as "sluicegate_redis_";
+    admitted: "decisions" as "admitted", "Decisions by outcome, remembered ones included.";
+    refused: "decisions" as "refused", "Decisions by outcome, remembered ones included.";
+    refused_locally: "refused_locally", "Refusals that were remembered, without a round trip.";
+    breaker_openings: "breaker_openings", "Times that a breaker opened.";
+    connections: "connections", "Connections made.";
+    scripts_loaded: "scripts_loaded", "Scripts sent in full because the server did not know them.";
+    given_back: "given_back", "Charges given back because their answer came too late.";
+    unanswered: "unanswered", "Charges of which it is unknown whether they were made.";
+    settled: "settled", "Settlements that reached the server.";
+    settlements_dropped: "settlements_dropped", "Settlements that did not reach the server.";
+    places_lost: "places_lost", "Rows in which places held by this process had expired.";
+);
+
+/// What a store counts and tells its operator.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    admitted: AtomicU64,
-    /// Refused by a server.
-    refused: AtomicU64,
-    refused_locally: AtomicU64,
+    pub(crate) each: StoreCounters,
     failures: [AtomicU64; FailureKind::ALL.len()],
-    openings: AtomicU64,
-    connections: AtomicU64,
-    loaded: AtomicU64,
-    given_back: AtomicU64,
-    unanswered: AtomicU64,
-    settled: AtomicU64,
-    dropped: AtomicU64,
-    places_lost: AtomicU64,
     latency: Latency,
     log: LogLimiter,
     /// Whether a connection was lost, or could not be made, since the last one was made.
@@ -86,23 +86,29 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub(crate) fn new(clock: &Clock) -> Self {
-        Self { log: LogLimiter::new(clock), ..Self::default() }
+        let counters = Self { log: LogLimiter::new(clock), ..Self::default() };
+        #[cfg(feature = "metrics")]
+        {
+            counters.each.describe();
+            report::describe();
+        }
+        counters
     }
 
     pub(crate) fn decided(&self, admitted: bool, took: Duration) {
-        add(if admitted { &self.admitted } else { &self.refused });
-        self.latency.record(took);
-        report::decided(admitted, took);
+        if admitted { &self.each.admitted } else { &self.each.refused }.add(1);
+        self.waited(took);
     }
 
+    /// Records no time, because no server was called.
     #[inline]
     pub(crate) fn refused_locally(&self) {
-        add(&self.refused_locally);
         report::refused_locally();
+        self.each.refused_locally.add(1);
     }
 
     pub(crate) fn failed(&self, failure: &Failure) {
-        add(&self.failures[failure.kind().index()]);
+        self.failures[failure.kind().index()].fetch_add(1, Ordering::Relaxed);
         report::failed(failure.kind());
     }
 
@@ -110,13 +116,18 @@ impl Counters {
     pub(crate) fn failed_after(&self, failure: &Failure, took: Duration) {
         self.failed(failure);
         if failure.was_waited_for() {
-            self.latency.record(took);
-            report::waited(took);
+            self.waited(took);
         }
     }
 
+    /// Records the time of a decision, answered or not.
+    fn waited(&self, took: Duration) {
+        self.latency.record(took);
+        report::waited(took);
+    }
+
     pub(crate) fn breaker_opened(&self, name: &str, wait: Duration) {
-        add(&self.openings);
+        self.each.breaker_openings.add(1);
         report::breaker_opened(name, wait, self.log.allow(Event::Opened));
     }
 
@@ -125,7 +136,7 @@ impl Counters {
     }
 
     pub(crate) fn connected(&self, name: &str) {
-        add(&self.connections);
+        self.each.connections.add(1);
         let again = self.is_away.swap(false, Ordering::Relaxed);
         report::connected(name, again, self.log.allow(Event::Connected));
     }
@@ -140,69 +151,28 @@ impl Counters {
         report::unreachable(name, why, self.log.allow(Event::Unreachable));
     }
 
-    pub(crate) fn script_loaded(&self) {
-        add(&self.loaded);
-        report::script_loaded();
-    }
-
-    pub(crate) fn gave_back(&self) {
-        add(&self.given_back);
-        report::gave_back();
-    }
-
-    pub(crate) fn unanswered(&self) {
-        add(&self.unanswered);
-        report::unanswered();
-    }
-
-    pub(crate) fn settled(&self) {
-        add(&self.settled);
-        report::settled();
-    }
-
     pub(crate) fn settlement_dropped(&self, why: &Failure) {
-        add(&self.dropped);
+        self.each.settlements_dropped.add(1);
         report::settlement_dropped(why, self.log.allow(Event::Dropped));
     }
 
     pub(crate) fn places_lost(&self, rows: u64) {
         if rows > 0 {
-            self.places_lost.fetch_add(rows, Ordering::Relaxed);
+            self.each.places_lost.add(rows);
             report::places_lost(rows);
         }
     }
 
-    pub(crate) fn read(&self) -> RedisCounts {
-        let (admitted, refused_locally) = (read(&self.admitted), read(&self.refused_locally));
-        let refused = read(&self.refused) + refused_locally;
-        let by_kind = self.failures.each_ref().map(read);
-        RedisCounts {
-            decisions: admitted + refused,
-            admitted,
-            refused,
-            refused_locally,
-            failures: by_kind.iter().sum(),
-            breaker: BreakerState::default(),
-            breaker_openings: read(&self.openings),
-            connections: read(&self.connections),
-            scripts_loaded: read(&self.loaded),
-            given_back: read(&self.given_back),
-            unanswered: read(&self.unanswered),
-            settled: read(&self.settled),
-            settlements_dropped: read(&self.dropped),
-            places_lost: read(&self.places_lost),
-            latency: self.latency.read(),
-            by_kind,
-        }
+    pub(crate) fn read(&self, breaker: BreakerState) -> RedisCounts {
+        let by_kind = self.failures.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let (failures, latency) = (by_kind.iter().sum(), self.latency.read());
+        let mut counts =
+            RedisCounts { failures, breaker, latency, by_kind, ..RedisCounts::default() };
+        self.each.read(&mut counts);
+        counts.refused += counts.refused_locally;
+        counts.decisions = counts.admitted + counts.refused;
+        counts
     }
-}
-
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 /// The end of the first bucket, in microseconds. Each next bucket ends at twice that.

@@ -88,16 +88,7 @@ impl fmt::Debug for Naming {
 
 /// The name of the row of `limit` for `key`.
 pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
-    let mut row = String::with_capacity(naming.prefix.len() + 64);
-    row.push_str(&naming.prefix);
-    row.push('{');
-    match &naming.secret {
-        Some(secret) => secret.print(key, &mut row),
-        None => key.print(&mut row),
-    }
-    row.push('}');
-    push_hex(&mut row, limit.id());
-    row.into_bytes()
+    key.row_name(&naming.prefix, naming.secret.as_ref(), limit.id()).into_bytes()
 }
 
 /// The name of the row of the members of a group.
@@ -119,12 +110,6 @@ fn tagged(naming: &Naming, name: &str, what: &str) -> Vec<u8> {
     row.push('}');
     row.push_str(what);
     row.into_bytes()
-}
-
-/// Appends 16 hexadecimal digits.
-fn push_hex(text: &mut String, number: u64) {
-    let digits = (0..16).rev().map(|digit| (number >> (4 * digit) & 15) as u32);
-    text.extend(digits.filter_map(|digit| char::from_digit(digit, 16)));
 }
 
 /// The slot of a cluster that holds `row`. The text in the first braces decides, unless it is empty.

@@ -9,6 +9,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::Upgrade;
 use sluicegate::response::Body;
+use sluicegate::service::HttpService;
 use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
@@ -30,17 +31,15 @@ pin_project! {
     /// back.
     pub struct ResponseFuture<I, B, R>
     where
-        I: Service<Request<B>>,
-        I::Response: HttpResponse,
+        I: HttpService<B>,
     {
         #[pin]
-        state: State<I, B, R, I::Future, <I::Response as HttpResponse>::Body, I::Error>,
+        state: State<I, B, R, I::Future, I::ResBody, I::Error>,
     }
 
     impl<I, B, R> PinnedDrop for ResponseFuture<I, B, R>
     where
-        I: Service<Request<B>>,
-        I::Response: HttpResponse,
+        I: HttpService<B>,
     {
         fn drop(this: Pin<&mut Self>) {
             if let StateProj::Queued { queued } = this.project().state.project() {
@@ -50,16 +49,6 @@ pin_project! {
             }
         }
     }
-}
-
-/// A response of the `http` crate.
-pub trait HttpResponse {
-    /// Its body.
-    type Body;
-}
-
-impl<B> HttpResponse for Response<B> {
-    type Body = B;
 }
 
 pin_project! {
@@ -335,8 +324,7 @@ const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
 impl<I, B, R> fmt::Debug for ResponseFuture<I, B, R>
 where
-    I: Service<Request<B>>,
-    I::Response: HttpResponse,
+    I: HttpService<B>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.state {

@@ -164,7 +164,7 @@ pub use self::criticality::{
     class_when, partition_when,
 };
 #[cfg(feature = "tower")]
-pub use self::future::{HttpResponse, ResponseFuture};
+pub use self::future::ResponseFuture;
 pub use self::guard::Guard;
 pub use self::in_service::HoldUntil;
 pub use self::refusal::WhenShed;

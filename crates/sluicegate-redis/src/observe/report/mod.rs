@@ -10,35 +10,15 @@ use crate::failure::{Failure, FailureKind};
 use crate::lease::LeaseCounts;
 
 #[cfg(feature = "metrics")]
-macro_rules! count {
-    ($name:literal $(, $label:literal => $value:expr)*) => {
-        metrics::counter!(concat!("sluicegate_redis_", $name) $(, $label => $value)*).increment(1)
-    };
-}
-
-#[cfg(not(feature = "metrics"))]
-macro_rules! count {
-    ($($anything:tt)*) => {};
-}
-
-#[cfg(feature = "metrics")]
 mod names;
 
-/// Describes each metric to the recorder, if there is one.
-pub(crate) fn describe() {
-    #[cfg(feature = "metrics")]
-    names::describe();
-}
+#[cfg(feature = "metrics")]
+pub(crate) use self::names::describe;
 
 /// Sets the gauge of a new server, whose breaker is closed, so that it exists before the breaker first opens.
 pub(crate) fn server_is_known(name: &str) {
     #[cfg(feature = "metrics")]
     metrics::gauge!("sluicegate_redis_breaker_open", "server" => name.to_owned()).set(0);
-}
-
-pub(crate) fn decided(admitted: bool, took: Duration) {
-    count!("decisions_total", "outcome" => if admitted { "admitted" } else { "refused" });
-    waited(took);
 }
 
 /// Records the time of a decision, answered or not.
@@ -47,14 +27,14 @@ pub(crate) fn waited(took: Duration) {
     metrics::histogram!("sluicegate_redis_decision_seconds").record(took);
 }
 
-/// Records no time, because no server was called.
 pub(crate) fn refused_locally() {
-    count!("decisions_total", "outcome" => "refused");
-    count!("refused_locally_total");
+    #[cfg(feature = "metrics")]
+    metrics::counter!("sluicegate_redis_decisions_total", "outcome" => "refused").increment(1);
 }
 
 pub(crate) fn failed(kind: FailureKind) {
-    count!("failures_total", "kind" => kind.name());
+    #[cfg(feature = "metrics")]
+    metrics::counter!("sluicegate_redis_failures_total", "kind" => kind.name()).increment(1);
 }
 
 /// The number of lines that were suppressed since the last one; `None` if this one is suppressed too.
@@ -62,7 +42,6 @@ type LogLine = Option<u64>;
 
 /// The end of an outage has the level of its beginning, so that who is told of one is told of the other.
 pub(crate) fn connected(name: &str, again: bool, line: LogLine) {
-    count!("connections_total");
     #[cfg(feature = "tracing")]
     match line {
         Some(suppressed) if again => {
@@ -88,7 +67,6 @@ pub(crate) fn unreachable(name: &str, why: &Failure, line: LogLine) {
 }
 
 pub(crate) fn breaker_opened(name: &str, wait: Duration, line: LogLine) {
-    count!("breaker_openings_total");
     #[cfg(feature = "metrics")]
     metrics::gauge!("sluicegate_redis_breaker_open", "server" => name.to_owned()).set(1);
     #[cfg(feature = "tracing")]
@@ -111,24 +89,7 @@ pub(crate) fn breaker_closed(name: &str, line: LogLine) {
     }
 }
 
-pub(crate) fn script_loaded() {
-    count!("scripts_loaded_total");
-}
-
-pub(crate) fn gave_back() {
-    count!("given_back_total");
-}
-
-pub(crate) fn unanswered() {
-    count!("unanswered_total");
-}
-
-pub(crate) fn settled() {
-    count!("settled_total");
-}
-
 pub(crate) fn settlement_dropped(why: &Failure, line: LogLine) {
-    count!("settlements_dropped_total");
     #[cfg(feature = "tracing")]
     if let Some(suppressed) = line {
         tracing::warn!(suppressed, "dropped a settlement: {why}");
@@ -137,8 +98,6 @@ pub(crate) fn settlement_dropped(why: &Failure, line: LogLine) {
 
 /// Reported whenever a renewal finds them missing, which is every few seconds at most.
 pub(crate) fn places_lost(rows: u64) {
-    #[cfg(feature = "metrics")]
-    metrics::counter!("sluicegate_redis_places_lost_total").increment(rows);
     #[cfg(feature = "tracing")]
     tracing::warn!(rows, "places of running requests have expired and may be taken by others");
 }
@@ -164,7 +123,8 @@ pub(crate) fn leases(since: LeaseCounts) {
 }
 
 pub(crate) fn passed_on() {
-    count!("lease_passed_on_total");
+    #[cfg(feature = "metrics")]
+    metrics::counter!("sluicegate_redis_lease_passed_on_total").increment(1);
 }
 
 #[cfg(all(test, feature = "metrics"))]

@@ -1,4 +1,4 @@
-//! The names, units and descriptions of all metrics.
+//! The names, units and descriptions of all metrics but those of the counters.
 
 use metrics::Unit;
 
@@ -12,8 +12,7 @@ pub(super) enum Kind {
 
 use Kind::{Counter, Gauge, Histogram};
 
-pub(super) const METRICS: [(&str, Kind, Unit, &str); 17] = [
-    ("decisions_total", Counter, Unit::Count, "Decisions by outcome, remembered ones included."),
+pub(super) const METRICS: [(&str, Kind, Unit, &str); 7] = [
     ("failures_total", Counter, Unit::Count, "Decisions that failed, by kind."),
     (
         "decision_seconds",
@@ -21,46 +20,7 @@ pub(super) const METRICS: [(&str, Kind, Unit, &str); 17] = [
         Unit::Seconds,
         "How long requests waited for the server, whether or not it answered.",
     ),
-    (
-        "refused_locally_total",
-        Counter,
-        Unit::Count,
-        "Refusals that were remembered, without a round trip.",
-    ),
     ("breaker_open", Gauge, Unit::Count, "1 while the breaker of a server is open, else 0."),
-    ("breaker_openings_total", Counter, Unit::Count, "Times that a breaker opened."),
-    ("connections_total", Counter, Unit::Count, "Connections made."),
-    (
-        "scripts_loaded_total",
-        Counter,
-        Unit::Count,
-        "Scripts sent in full because the server did not know them.",
-    ),
-    ("settled_total", Counter, Unit::Count, "Settlements that reached the server."),
-    (
-        "settlements_dropped_total",
-        Counter,
-        Unit::Count,
-        "Settlements that did not reach the server.",
-    ),
-    (
-        "given_back_total",
-        Counter,
-        Unit::Count,
-        "Charges given back because their answer came too late.",
-    ),
-    (
-        "unanswered_total",
-        Counter,
-        Unit::Count,
-        "Charges of which it is unknown whether they were made.",
-    ),
-    (
-        "places_lost_total",
-        Counter,
-        Unit::Count,
-        "Rows in which places held by this process had expired.",
-    ),
     ("leases_total", Counter, Unit::Count, "Leases granted or refused by the server."),
     (
         "lease_tokens_total",
@@ -82,7 +42,7 @@ pub(super) const METRICS: [(&str, Kind, Unit, &str); 17] = [
     ),
 ];
 
-pub(super) fn describe() {
+pub(crate) fn describe() {
     for (name, kind, unit, text) in METRICS {
         let name = format!("sluicegate_redis_{name}");
         match kind {
