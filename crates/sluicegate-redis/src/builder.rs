@@ -263,7 +263,7 @@ impl RedisBuilder {
     /// When a setting is not valid. The error names the setting.
     pub fn build(self) -> Result<Redis, ConfigError> {
         self.check()?;
-        let naming = Naming::new(&self.prefix).map_err(|bad| ConfigError::new(bad.to_string()))?;
+        let naming = Naming::new(&self.prefix)?;
         let naming = match &self.secret {
             Some(secret) => naming.secret(secret),
             None => naming,

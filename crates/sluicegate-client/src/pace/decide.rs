@@ -20,13 +20,6 @@ const BLIND: Duration = Duration::from_millis(50);
 /// The shortest pause, so that a store that says "at once" and refuses again does not keep a processor busy.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    GiveUp,
-    /// Waits, and asks again.
-    LookAgainIn(Duration),
-}
-
 impl Patience {
     /// What is left of it after `waited`; `None` for ever.
     pub(crate) fn left(self, waited: Duration) -> Option<Duration> {
@@ -43,18 +36,18 @@ pub(super) fn ahead(left: Option<Duration>, look_again: Duration) -> Duration {
     left.map_or(look_again, |left| left.min(look_again))
 }
 
-/// What to do when there is room in `retry_after`, if that is known, and no place could be booked.
+/// When to look again if there is room in `retry_after`, if that is known, and no place could be booked. `None` to give up.
 pub(super) fn next(
     left: Option<Duration>,
     look_again: Duration,
     retry_after: Option<Duration>,
-) -> Next {
+) -> Option<Duration> {
     let pause = retry_after.map_or(BLIND, |wait| wait.max(SHORTEST)).min(look_again);
     let in_vain = match left {
         None => false,
         Some(left) => left.is_zero() || retry_after.unwrap_or(pause) > left,
     };
-    if in_vain { Next::GiveUp } else { Next::LookAgainIn(pause) }
+    (!in_vain).then_some(pause)
 }
 
 #[cfg(test)]
@@ -66,18 +59,18 @@ mod tests {
 
     #[test]
     fn who_cannot_be_admitted_in_time_gives_up_at_once() {
-        assert_eq!(next(Some(SECOND), SECOND, Some(SECOND + MS)), Next::GiveUp);
-        assert_eq!(next(Some(SECOND), SECOND, Some(SECOND)), Next::LookAgainIn(SECOND));
-        assert_eq!(next(Some(Duration::ZERO), SECOND, None), Next::GiveUp);
-        assert_eq!(next(Some(Duration::ZERO), SECOND, Some(Duration::ZERO)), Next::GiveUp);
-        assert_eq!(next(Some(20 * MS), SECOND, None), Next::GiveUp);
+        assert_eq!(next(Some(SECOND), SECOND, Some(SECOND + MS)), None);
+        assert_eq!(next(Some(SECOND), SECOND, Some(SECOND)), Some(SECOND));
+        assert_eq!(next(Some(Duration::ZERO), SECOND, None), None);
+        assert_eq!(next(Some(Duration::ZERO), SECOND, Some(Duration::ZERO)), None);
+        assert_eq!(next(Some(20 * MS), SECOND, None), None);
     }
 
     #[test]
     fn who_waits_for_longer_looks_again_from_time_to_time() {
-        assert_eq!(next(None, SECOND, Some(3_600 * SECOND)), Next::LookAgainIn(SECOND));
-        assert_eq!(next(None, SECOND, None), Next::LookAgainIn(BLIND));
-        assert_eq!(next(None, SECOND, Some(Duration::ZERO)), Next::LookAgainIn(SHORTEST));
+        assert_eq!(next(None, SECOND, Some(3_600 * SECOND)), Some(SECOND));
+        assert_eq!(next(None, SECOND, None), Some(BLIND));
+        assert_eq!(next(None, SECOND, Some(Duration::ZERO)), Some(SHORTEST));
         assert_eq!(ahead(None, SECOND), SECOND);
         assert_eq!(ahead(Some(3 * MS), SECOND), 3 * MS);
     }

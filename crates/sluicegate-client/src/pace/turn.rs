@@ -10,7 +10,7 @@ use sluicegate::key::{KeyBuf, Part};
 use sluicegate::service::{Acquire, AcquireError};
 use sluicegate::store::{Store, StoreError, Ticket};
 
-use super::decide::{Next, ahead, next};
+use super::decide::{ahead, next};
 use super::pacer::Pacer;
 use crate::error::{BoxError, Refused};
 
@@ -122,8 +122,8 @@ impl<S: Store + Clone> Future for Turn<S> {
             let left = this.patience.map(|patience| patience.saturating_sub(waited));
             match refused {
                 Some(retry_after) => match next(left, this.pacer.look_again, retry_after) {
-                    Next::GiveUp => return Poll::Ready(Err(PaceError::Refused { retry_after })),
-                    Next::LookAgainIn(time) => {
+                    None => return Poll::Ready(Err(PaceError::Refused { retry_after })),
+                    Some(time) => {
                         if this.waiting.is_none() {
                             let Some(waiting) = Waiting::enter(this.pacer) else {
                                 return Poll::Ready(Err(PaceError::Crowded));

@@ -26,6 +26,7 @@
 use std::fmt;
 
 use sluicegate_core::Limit;
+use sluicegate_core::adapter::ConfigError;
 use sluicegate_core::key::{KeyBuf, KeySecret};
 
 /// Slots of a cluster.
@@ -41,30 +42,20 @@ pub(crate) struct Naming {
     secret: Option<KeySecret>,
 }
 
-/// Why a prefix is not valid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadPrefix(&'static str);
-
-impl fmt::Display for BadPrefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the prefix contains a {}", self.0)
-    }
-}
-
-impl std::error::Error for BadPrefix {}
-
 impl Naming {
     /// Names rows by `prefix` and the key in plain text.
     ///
     /// # Errors
     ///
     /// When the prefix contains `{`, where a hash tag would begin, or a character that is not printable ASCII.
-    pub(crate) fn new(prefix: &str) -> Result<Self, BadPrefix> {
+    pub(crate) fn new(prefix: &str) -> Result<Self, ConfigError> {
         if prefix.contains('{') {
-            return Err(BadPrefix("`{`, which begins a hash tag"));
+            return Err(ConfigError::new("the prefix contains a `{`, which begins a hash tag"));
         }
         if !prefix.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
-            return Err(BadPrefix("character that is not printable ASCII"));
+            return Err(ConfigError::new(
+                "the prefix contains a character that is not printable ASCII",
+            ));
         }
         Ok(Self { prefix: prefix.to_owned(), secret: None })
     }

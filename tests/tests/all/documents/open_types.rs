@@ -17,7 +17,7 @@ const CORE: &[(&str, &[&str])] = &[
         ],
     ),
     ("there are no others", &["ChosenBy", "Weekday"]),
-    ("an adapter has to carry out each", &["Admission", "Field", "Treatment", "Value"]),
+    ("an adapter has to carry out each", &["Admission", "Field", "Piece", "Treatment", "Value"]),
     ("a store has to decide with each", &["Answer", "Single"]),
     (
         "a store sets up a breaker, and reports what it does",
