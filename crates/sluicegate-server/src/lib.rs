@@ -67,11 +67,10 @@ pub mod status;
 mod text;
 
 pub use self::fields::Fields;
-pub use self::policies::{Following, Policies, PoliciesError, Watching, Xds};
+pub use self::policies::{Following, Policies, PoliciesError, Xds};
 pub use self::request::DescribedRequest;
 pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
 pub use self::service::{Service, ServiceBuilder};
-pub use sluicegate_core::adapter::ConfigError;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

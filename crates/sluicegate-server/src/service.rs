@@ -9,7 +9,6 @@ use sluicegate_core::adapter::{ConfigError, Gate, Observer};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
-use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
 use sluicegate_lease::Mastership;
 
@@ -258,7 +257,7 @@ impl ServiceBuilder {
     /// # Errors
     ///
     /// If the store cannot keep a limit of the policies.
-    pub fn build(self) -> Result<Service, ConfigError> {
+    pub fn build(self) -> Result<Service, PoliciesError> {
         let (store, source) = match self.store {
             Some(store) => (store, self.source),
             None => {
@@ -268,15 +267,6 @@ impl ServiceBuilder {
         };
         let dashboard = Dashboard::new(source);
         self.policies.kept_by(&store)?;
-        let mut unkept = Vec::new();
-        self.policies.each_limit(&mut |limit| {
-            if let Err(error) = store.check(limit) {
-                unkept.push(format!("the store cannot keep the limit `{limit}`: {error}"));
-            }
-        });
-        if !unkept.is_empty() {
-            return Err(ConfigError::new(unkept.join("\n")));
-        }
         let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
         // One log line a second for all refusals at most; answers tell Envoy the rest.
         let mut enforcer = Enforcer::new(store, &self.policies);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sluicegate_config::envoy::service::Domains;
-use sluicegate_config::{Changes, Environment, Live, PolicyError, WatchError};
+use sluicegate_config::{Changes, Environment, Live, PolicyError, WatchError, Watching};
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::ConfigError;
 use sluicegate_core::rule::KnownLimits;
@@ -114,15 +114,15 @@ impl Policies {
     }
 
     /// Reads a file again when it changes, and all of a directory when a file in it changes, appears or is gone, until the
-    /// returned value is dropped.
+    /// returned values are dropped.
     ///
     /// # Errors
     ///
     /// If the system cannot watch the directory of a file.
-    pub fn watch(&self) -> Result<Watching, PoliciesError> {
+    pub fn watch(&self) -> Result<Vec<Watching>, PoliciesError> {
         let own = self.own().map(Live::watch).collect::<Result<Vec<_>, _>>();
         let own = own.map_err(PoliciesError::unwatched)?;
-        Ok(Watching(own.into_iter().chain(self.domains.watch()?).collect()))
+        Ok(own.into_iter().chain(self.domains.watch()?).collect())
     }
 
     /// Calls `each` with what happens to the files from now on, as one line.
@@ -165,12 +165,6 @@ impl Policies {
         self.rules.as_ref()
     }
 }
-
-/// Files that are watched: see [`Policies::watch`] and [`Reload::watch`](crate::Reload::watch).
-#[derive(Debug)]
-#[must_use = "dropped, it stops watching"]
-#[expect(dead_code, reason = "held until it is dropped")]
-pub struct Watching(pub(crate) Vec<sluicegate_config::Watching>);
 
 impl KnownLimits for Policies {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {

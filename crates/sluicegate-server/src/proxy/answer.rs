@@ -1,4 +1,3 @@
-use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,10 +7,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::proxy::record::Record;
-use crate::proxy::response_body::StackBody;
+use crate::proxy::response_body::{BoxError, StackBody};
 use crate::proxy::stalls::{StallGuard, Stalls};
 
-type BoxError = Box<dyn Error + Send + Sync>;
 type Piece = Option<Result<Frame<Bytes>, BoxError>>;
 
 /// The body of a response as it leaves: once it ends, its request is no longer in flight.
@@ -80,7 +78,7 @@ impl ResponseInFlight {
                 self.record.ended();
             }
         }
-        frame.map(|frame| frame.map(|frame| frame.map_err(BoxError::from)))
+        frame
     }
 }
 

@@ -9,21 +9,18 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::health::Health;
-use crate::proxy::connection::Port;
 use crate::proxy::connector::Connector;
-use crate::run::{Connections, Listener, LiveCertificate, Reload};
+use crate::run::{Listener, LiveCertificate, Reload};
 
 /// How often measurements are moved into histograms.
 const TIDY: Duration = Duration::from_secs(5);
 
 /// A proxy whose ports are open.
 #[must_use = "`run` serves"]
-pub struct Bound(Parts);
-
-pub(crate) struct Parts {
+pub struct Bound {
     pub(crate) live: Live,
-    pub(crate) proxied: Listener<Port>,
-    pub(crate) admin: Option<Listener<Connections>>,
+    pub(crate) proxied: Listener,
+    pub(crate) admin: Option<Listener>,
     pub(crate) tls: Option<LiveCertificate>,
     pub(crate) connector: Connector,
     pub(crate) metrics: Option<Metrics>,
@@ -33,33 +30,28 @@ pub(crate) struct Parts {
 }
 
 impl Bound {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self(parts)
-    }
-
     /// Where the proxy listens. A port 0 has become a free one.
     pub fn address(&self) -> SocketAddr {
-        self.0.proxied.address()
+        self.proxied.address()
     }
 
     /// Where the admin port is, if there is one.
     pub fn admin(&self) -> Option<SocketAddr> {
-        self.0.admin.as_ref().map(Listener::address)
+        self.admin.as_ref().map(Listener::address)
     }
 
     /// Reads policies and certificates again while the proxy runs: those of `[listen]`, and those of `[upstream]`.
     pub fn reload(&self) -> Reload {
-        let Parts { live, tls, connector, .. } = &self.0;
-        let (live, connector) = (live.clone(), connector.clone());
-        Reload::new(tls.clone())
-            .and(move || live.reload().map(drop).map_err(|error| error.to_string()))
-            .and(move || connector.reload().map_err(|error| error.to_string()))
+        let (live, connector) = (self.live.clone(), self.connector.clone());
+        let policies = move || live.reload().map(drop).map_err(|error| error.to_string());
+        let upstream = move || connector.reload().map_err(|error| error.to_string());
+        Reload { files: vec![Arc::new(policies), Arc::new(upstream)], tls: self.tls.clone() }
     }
 
     /// Serves until `stop` is ready, and then until every request is answered and every upgraded connection is closed, but
     /// no longer than the time to drain. The admin port stays open until then.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Parts { proxied, admin, metrics, health, delay, drain, .. } = self.0;
+        let Self { proxied, admin, metrics, health, delay, drain, .. } = self;
         let (stop_serving, watched) = watch::channel(false);
         let (stop_admin, admin_watched) = watch::channel(false);
         let mut background = JoinSet::new();

@@ -2,14 +2,15 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::ServerError;
 use crate::run::{
-    Causes, Certificate, ServeConnection, TimedStream, Upload, causes, close, shake_hands,
+    Activity, Causes, Certificate, Interim, Listener, TimedStream, Upload, causes, close,
+    shake_hands,
 };
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, Version};
@@ -29,14 +30,13 @@ use crate::proxy::answer::{AnswerBody, ResponseInFlight};
 use crate::proxy::check::{Terms, check};
 use crate::proxy::forward::From;
 use crate::proxy::forwarded::Client;
-use crate::proxy::interim::{Interim, WithInterim};
 use crate::proxy::problem::for_grpc;
 
 use crate::proxy::problem::{Problem, problem};
 use crate::proxy::record::Recorder;
 use crate::proxy::stack::Stack;
 use crate::proxy::stalls::Stalls;
-use crate::proxy::tunnel::Activity;
+use crate::proxy::tunnel::Tunnel;
 
 /// The most requests under way on one connection of HTTP/2.
 const STREAMS: u32 = 250;
@@ -101,30 +101,35 @@ impl Port {
         let activity = Activity::new();
         let client = Client { address: peer.ip(), is_secure };
         let interim = Interim::default();
-        let from = From { client, activity: Arc::clone(&activity), interim: interim.clone() };
+        let tunnel: Arc<Mutex<Option<Tunnel>>> = Arc::default();
+        let from = From {
+            client,
+            activity: Arc::clone(&activity),
+            tunnel: Arc::clone(&tunnel),
+            interim: interim.clone(),
+        };
         let stalls = Stalls::new();
         let service =
             Entry { shared: Arc::clone(&self.0), peer, from, stalls: Arc::clone(&stalls) };
-        let requests = activity.requests();
         let stream = TimedStream::new(
             stream,
-            Arc::clone(requests),
+            Arc::clone(&activity),
             listen.head_timeout,
             listen.write_timeout,
+            Some(interim),
         );
-        let stream = TokioIo::new(WithInterim::new(stream, interim));
-        let connection = builder.serve_connection_with_upgrades(stream, service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         // Boxed, so that a tunnel does not keep the place of all this.
         let mut connection = Box::pin(connection);
         let serving = async {
             tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = requests.idle(listen.idle_timeout) => {
+                () = activity.idle(listen.idle_timeout) => {
                     // In HTTP/2, a request that is on its way is answered. A client that is gone says nothing to that.
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {
                         ended = connection.as_mut() => ended,
-                        () = requests.idle(listen.head_timeout) => Ok(()),
+                        () = activity.idle(listen.head_timeout) => Ok(()),
                     }
                 }
                 () = last_request(stopping) => {
@@ -147,7 +152,8 @@ impl Port {
             }
             tracing::debug!(%peer, %error, "connection ended");
         }
-        let Some(tunnel) = activity.take_tunnel() else { return };
+        let tunnel = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(tunnel) = tunnel else { return };
         drop(activity);
         if let Err(error) = tunnel.run().await {
             tracing::debug!(%peer, %error, "upgraded connection ended");
@@ -155,13 +161,16 @@ impl Port {
     }
 }
 
-impl ServeConnection for Port {
-    fn silence(&self) -> Duration {
-        self.0.listen.head_timeout
-    }
-
-    fn linger(&self) -> Duration {
-        LINGER
+impl Port {
+    /// Opens the port for at most `most` connections at a time.
+    pub(crate) async fn listen(
+        self,
+        address: SocketAddr,
+        most: usize,
+    ) -> Result<Listener, ServerError> {
+        let times = (self.0.listen.head_timeout, LINGER);
+        let serve = move |stream, peer, stopping| self.clone().serve(stream, peer, stopping);
+        Listener::bind("proxied", address, most, times, serve).await
     }
 
     async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
@@ -174,12 +183,6 @@ impl ServeConnection for Port {
         if let Some(stream) = shake_hands(certificate, stream, peer, time).await {
             self.speak(stream, peer, true, stopping).await;
         }
-    }
-}
-
-impl fmt::Debug for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Port")
     }
 }
 
@@ -232,7 +235,7 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Before anything may refuse the request: whether its connection can go on depends on its body, read or not.
         let (mut request, rest) = Upload::watch(request);
-        let in_flight = self.from.activity.requests().begin();
+        let in_flight = self.from.activity.begin();
         let mut record = self.shared.recorder.begin(&request, self.peer);
         let content_type = request.headers().get(CONTENT_TYPE);
         let grpc = content_type.and_then(|sent| grpc::response_type(sent.as_bytes()));

@@ -1,7 +1,7 @@
 //! Passes a request on to the application.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::ServerError;
@@ -9,6 +9,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, MAX_FORWARDS, TRANSFER
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::ext::on_informational;
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
@@ -24,13 +25,11 @@ use crate::proxy::check::Bad;
 use crate::proxy::connector::{Connector, TlsFailure, is_timeout};
 use crate::proxy::forwarded::{self, Client};
 use crate::proxy::hop;
-use crate::proxy::interim::Interim;
 use crate::proxy::problem::{full, problem};
 use crate::proxy::request_body::{ClientError, RequestBody};
 use crate::proxy::response_body::{ResponseBody, settle_length};
-use crate::run::Causes;
+use crate::run::{Activity, Causes, HoldingBody, Interim};
 
-use crate::proxy::tunnel::Activity;
 use crate::proxy::tunnel::{Tunnel, is_agreed, wanted_upgrade, write_upgrade};
 
 /// The largest head of a response, in bytes.
@@ -57,6 +56,8 @@ struct Inner {
 pub(crate) struct From {
     pub(crate) client: Client,
     pub(crate) activity: Arc<Activity>,
+    /// What runs once the connection has been upgraded.
+    pub(crate) tunnel: Arc<Mutex<Option<Tunnel>>>,
     pub(crate) interim: Interim,
 }
 
@@ -106,7 +107,7 @@ impl Service<Request<RequestBody>> for Forward {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let answer = inner.forward(request).await;
-            Ok(answer.unwrap_or_else(|(status, why)| problem(status, why).map(ResponseBody::own)))
+            Ok(answer.unwrap_or_else(|(status, why)| problem(status, why).map(Either::Right)))
         })
     }
 }
@@ -117,7 +118,7 @@ impl Inner {
         // its bounds.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             counter!("sluicegate_proxy_full_total").increment(1);
-            return Ok(full().map(ResponseBody::own));
+            return Ok(full().map(Either::Right));
         };
         let wanted = match self.upstream.http2 {
             true => None,
@@ -141,7 +142,7 @@ impl Inner {
         let (outgoing, is_last) = self.outgoing(request, &from, wanted.as_ref());
         if is_last {
             return Ok(
-                problem(StatusCode::OK, "the proxy is the last recipient").map(ResponseBody::own)
+                problem(StatusCode::OK, "the proxy is the last recipient").map(Either::Right)
             );
         }
         let answered = self.pool.request(outgoing);
@@ -170,7 +171,10 @@ impl Inner {
             true => UsageLayer::watch(response),
             false => response.map(response::Body::new),
         };
-        Ok(response.map(|body| ResponseBody::upstream(body, place)))
+        Ok(response.map(|body| {
+            let held = (!body.is_end_stream()).then_some(place);
+            Either::Left(HoldingBody { body, held })
+        }))
     }
 
     /// Builds the request for the application, and says whether the proxy has to answer it itself.
@@ -210,7 +214,9 @@ impl Inner {
         if version == Version::HTTP_11 {
             let interim = from.interim.clone();
             on_informational(&mut request, move |response| {
-                interim.pass(response.status(), response.headers());
+                let mut headers = response.headers().clone();
+                hop::strip_interim(&mut headers);
+                interim.pass(response.status(), &headers);
             });
         }
         (request, is_last)
@@ -235,10 +241,12 @@ impl Inner {
         let upstream = hyper::upgrade::on(&mut response).await;
         let upstream = upstream
             .map_err(|_| (StatusCode::BAD_GATEWAY, "the application closed the connection"))?;
-        from.activity.upgrade(Tunnel::new(client, upstream, place));
+        from.activity.upgrade();
+        *from.tunnel.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Tunnel::new(client, upstream, place));
         hop::strip_response(response.headers_mut());
         write_upgrade(response.headers_mut(), protocol);
-        Ok(response.map(|_| ResponseBody::own(Default::default())))
+        Ok(response.map(|_| Either::Right(Default::default())))
     }
 }
 

@@ -69,7 +69,6 @@ mod connector;
 mod forward;
 mod forwarded;
 mod hop;
-mod interim;
 mod problem;
 mod record;
 mod request_body;
@@ -84,15 +83,13 @@ use std::time::Duration;
 
 use crate::admin::{Token, metrics::Metrics};
 use crate::health::Health;
-use crate::run::{Connections, Listener, LiveCertificate, check_admin};
+use crate::run::{Connections, LiveCertificate, check_admin};
 use crate::{ServerError, Tls};
 use sluicegate::Memory;
-use sluicegate::rule::KnownLimits;
 use sluicegate::store::{BoxStore, Store};
 use sluicegate_config::Live;
 use sluicegate_core::clock::Clock;
 
-use self::bound::Parts;
 use self::connection::Port;
 use self::connector::Connector;
 use self::forward::Forward;
@@ -202,7 +199,9 @@ impl Proxy {
         };
         let (mut listen, upstream) = (listen.clone(), upstream.clone());
         listen.address = self.address.unwrap_or(listen.address);
-        self.keep_limits()?;
+        // Now and later.
+        let kept = self.live.kept_by(self.store.clone());
+        kept.map_err(|error| ServerError::new(error.to_string()))?;
         if let Some(address) = self.admin {
             check_admin(address, self.token.as_ref())?;
         }
@@ -220,17 +219,17 @@ impl Proxy {
         let stack = Stack::new(&self.live, self.store, &listen, forward);
         let (address, most) = (listen.address, listen.connections);
         let port = Port::new(stack, listen, certificate, self.live.clone());
-        let proxied = Listener::bind("proxied", address, port, most).await?;
+        let proxied = port.listen(address, most).await?;
         let health = Arc::new(Health::new(Clock::default()));
         let admin = match self.admin {
             Some(address) => {
                 let routes = admin::routes(&upstream, &health, self.metrics.as_ref(), self.token);
                 let port = Connections::new(&health, routes, None);
-                Some(Listener::bind("admin", address, port, ADMIN_CONNECTIONS).await?)
+                Some(port.listen("admin", address, ADMIN_CONNECTIONS).await?)
             }
             None => None,
         };
-        Ok(Bound::new(Parts {
+        Ok(Bound {
             live: self.live,
             proxied,
             admin,
@@ -240,21 +239,6 @@ impl Proxy {
             health,
             delay: self.delay,
             drain: self.drain,
-        }))
-    }
-
-    /// Refuses files with limits that the store cannot keep, now and later.
-    fn keep_limits(&self) -> Result<(), ServerError> {
-        let mut unkept = Vec::new();
-        self.live.each_limit(&mut |limit| {
-            if let Err(error) = self.store.check(limit) {
-                unkept.push(format!("the store cannot keep the limit `{limit}`: {error}"));
-            }
-        });
-        if !unkept.is_empty() {
-            return Err(ServerError::new(unkept.join("\n")));
-        }
-        let kept = self.live.kept_by(self.store.clone());
-        kept.map_err(|error| ServerError::new(error.to_string()))
+        })
     }
 }

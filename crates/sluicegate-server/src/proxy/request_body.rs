@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::run::Upload;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Either;
 use sluicegate_config::Live;
 use sluicegate_llm::tower::ReadBody;
 use tokio::time::{Sleep, sleep};
@@ -15,10 +16,7 @@ use crate::proxy::hop;
 use crate::run::causes;
 
 /// The body of a request: as it comes, or read before its tokens were counted.
-pub(crate) enum RequestBody {
-    Coming(ComingBody),
-    Read(ReadBody<ClientError>),
-}
+pub(crate) type RequestBody = Either<ComingBody, ReadBody<ClientError>>;
 
 /// A body whose client has to send the next piece within a time.
 pub(crate) struct ComingBody {
@@ -71,35 +69,6 @@ impl Body for ComingBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = ClientError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
-        match &mut *self {
-            Self::Coming(body) => Pin::new(body).poll_frame(cx),
-            Self::Read(body) => Pin::new(body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Coming(body) => body.is_end_stream(),
-            Self::Read(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Coming(body) => body.size_hint(),
-            Self::Read(body) => body.size_hint(),
-        }
     }
 }
 

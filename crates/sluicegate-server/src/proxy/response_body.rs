@@ -1,81 +1,29 @@
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::error::Error;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use pin_project_lite::pin_project;
 use sluicegate::response;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::proxy::check::Bad;
+use crate::run::HoldingBody;
 
-pin_project! {
-    /// The body of a response: that of the application, or one of the proxy itself.
-    #[project = ResponseBodyProj]
-    pub(crate) enum ResponseBody {
-        // The place among the requests of the application is kept until the body has ended.
-        Upstream { #[pin] body: response::Body<Incoming>, place: Option<OwnedSemaphorePermit> },
-        Own { #[pin] body: Full<Bytes> },
-    }
-}
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-impl ResponseBody {
-    pub(crate) fn upstream(body: response::Body<Incoming>, place: OwnedSemaphorePermit) -> Self {
-        let place = (!body.is_end_stream()).then_some(place);
-        Self::Upstream { body, place }
-    }
+/// The body of a response: that of the application, or one of the proxy itself.
+pub(crate) type ResponseBody = Either<UpstreamBody, Full<Bytes>>;
 
-    pub(crate) fn own(body: Full<Bytes>) -> Self {
-        Self::Own { body }
-    }
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.project() {
-            ResponseBodyProj::Upstream { body, place } => {
-                let frame = body.poll_frame(cx);
-                if matches!(frame, Poll::Ready(None | Some(Err(_)))) {
-                    *place = None;
-                }
-                frame
-            }
-            ResponseBodyProj::Own { body } => {
-                body.poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(|no| match no {})))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Upstream { body, .. } => body.is_end_stream(),
-            Self::Own { body } => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Upstream { body, .. } => body.size_hint(),
-            Self::Own { body } => body.size_hint(),
-        }
-    }
-}
+/// The place among the requests of the application is kept until its body has ended.
+pub(crate) type UpstreamBody = HoldingBody<response::Body<Incoming>, OwnedSemaphorePermit>;
 
 // How the length of a response is said: in one way, which the client cannot read differently.
 
 /// The body of a response that has passed everything.
-pub(crate) type StackBody = UnsyncBoxBody<Bytes, hyper::Error>;
+pub(crate) type StackBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Leaves one `Content-Length` where a response repeats it (RFC 9110, section 8.6).
 ///

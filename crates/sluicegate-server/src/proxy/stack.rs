@@ -7,7 +7,7 @@ use crate::run::Upload;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Either};
 use sluicegate::RateLimitLayer;
 use sluicegate::adapter::HttpView;
 use sluicegate::service::RateLimit;
@@ -21,7 +21,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::proxy::forward::Forward;
 use crate::proxy::request_body::{ClientError, ComingBody, RequestBody};
-use crate::proxy::response_body::StackBody;
+use crate::proxy::response_body::{BoxError, StackBody};
 
 type Limited<I> = RateLimit<I, Live, BoxStore, Option<Dialect>>;
 type Throttled = <FileThrottleLayer as Layer<Forward>>::Service;
@@ -66,12 +66,8 @@ impl Stack {
         let counts_tokens = live.policies().counts_tokens_of(&HttpView::<_>::new(&request));
         let request = request.map(|body| ComingBody::new(body, read_timeout, live));
         match (limits, counts_tokens) {
-            (Limits::Limited(service), false) => {
-                boxed(service, request.map(RequestBody::Coming)).await
-            }
-            (Limits::Throttled(service), false) => {
-                boxed(service, request.map(RequestBody::Coming)).await
-            }
+            (Limits::Limited(service), false) => boxed(service, request.map(Either::Left)).await,
+            (Limits::Throttled(service), false) => boxed(service, request.map(Either::Left)).await,
             (Limits::Limited(service), true) => boxed(estimate.layer(read(service)), request).await,
             (Limits::Throttled(service), true) => {
                 boxed(estimate.layer(read(service)), request).await
@@ -87,13 +83,13 @@ fn read<I>(service: I) -> MapRequest<I, WithReadBody>
 where
     I: Service<Request<RequestBody>>,
 {
-    MapRequest::new(service, |request| request.map(RequestBody::Read))
+    MapRequest::new(service, |request| request.map(Either::Right))
 }
 
 async fn boxed<I, Q, B>(service: I, request: Q) -> Result<Response<StackBody>, Infallible>
 where
     I: Service<Q, Response = Response<B>, Error = Infallible>,
-    B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+    B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
 {
     service.oneshot(request).await.map(|response| response.map(BodyExt::boxed_unsync))
 }

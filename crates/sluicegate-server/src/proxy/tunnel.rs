@@ -1,7 +1,6 @@
 //! An upgraded connection: bytes in both directions, until both ends have closed.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, io};
+use std::io;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
@@ -12,7 +11,6 @@ use tokio::io::copy_bidirectional_with_sizes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::proxy::check::Bad;
-use crate::run;
 
 /// How many bytes each direction holds. Ten thousand idle connections have two of these each.
 const BUFFER: usize = 4 * 1024;
@@ -44,12 +42,6 @@ impl Tunnel {
     }
 }
 
-impl fmt::Debug for Tunnel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tunnel")
-    }
-}
-
 /// Counts open tunnels.
 struct Open;
 
@@ -63,36 +55,6 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         gauge!("sluicegate_proxy_upgraded_connections").decrement(1);
-    }
-}
-
-// What one connection is doing, with the tunnel that it may become.
-
-/// The state of one connection.
-#[derive(Debug)]
-pub(crate) struct Activity {
-    requests: Arc<run::Activity>,
-    tunnel: Mutex<Option<Tunnel>>,
-}
-
-impl Activity {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { requests: run::Activity::new(), tunnel: Mutex::new(None) })
-    }
-
-    /// The requests of the connection, until it becomes a tunnel.
-    pub(crate) fn requests(&self) -> &Arc<run::Activity> {
-        &self.requests
-    }
-
-    /// Stores the tunnel that runs once the connection has been upgraded.
-    pub(crate) fn upgrade(&self, tunnel: Tunnel) {
-        self.requests.upgrade();
-        *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
-    }
-
-    pub(crate) fn take_tunnel(&self) -> Option<Tunnel> {
-        self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

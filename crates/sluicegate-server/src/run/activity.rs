@@ -112,23 +112,16 @@ impl Drop for InFlight {
 }
 
 pin_project! {
-    /// The body of a response, whose request is in flight until this is dropped.
+    /// The body of a response, and what it holds until it has ended or is dropped.
     #[derive(Debug)]
-    pub(crate) struct TrackedBody<B> {
+    pub(crate) struct HoldingBody<B, T> {
         #[pin]
-        body: B,
-        in_flight: Option<InFlight>,
+        pub(crate) body: B,
+        pub(crate) held: Option<T>,
     }
 }
 
-impl<B> TrackedBody<B> {
-    /// The body of the response to this request.
-    pub(crate) fn new(body: B, in_flight: Option<InFlight>) -> Self {
-        Self { body, in_flight }
-    }
-}
-
-impl<B: Body> Body for TrackedBody<B> {
+impl<B: Body, T> Body for HoldingBody<B, T> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -136,7 +129,12 @@ impl<B: Body> Body for TrackedBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+        let this = self.project();
+        let frame = this.body.poll_frame(cx);
+        if matches!(frame, Poll::Ready(None | Some(Err(_)))) {
+            *this.held = None;
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

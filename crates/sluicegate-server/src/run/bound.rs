@@ -3,17 +3,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate_config::Watching;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::connection::Connections;
 use super::error::ServerError;
 use super::listener::Listener;
 use super::tls::LiveCertificate;
 use crate::admin::metrics::Metrics;
-use crate::policies::Watching;
 use crate::rooms;
 use crate::service::Service;
 
@@ -25,12 +24,10 @@ const READ: Duration = Duration::from_secs(1);
 
 /// A server whose ports are open.
 #[must_use = "`run` serves"]
-pub struct Bound(Parts);
-
-pub(super) struct Parts {
+pub struct Bound {
     pub(super) service: Service,
     pub(super) health: HealthReporter,
-    pub(super) listeners: Vec<Listener<Connections>>,
+    pub(super) listeners: Vec<Listener>,
     pub(super) addresses: Addresses,
     pub(super) tls: Option<LiveCertificate>,
     pub(super) metrics: Option<Metrics>,
@@ -51,25 +48,21 @@ pub struct Addresses {
 }
 
 impl Bound {
-    pub(super) fn new(parts: Parts) -> Self {
-        Self(parts)
-    }
-
     /// Where the ports are open. A port 0 has become a free one.
     pub fn addresses(&self) -> Addresses {
-        self.0.addresses
+        self.addresses
     }
 
     /// Reads policies and certificates again while the server runs.
     pub fn reload(&self) -> Reload {
-        let service = self.0.service.clone();
-        Reload::new(self.0.tls.clone())
-            .and(move || service.policies().reload().map_err(|error| error.to_string()))
+        let service = self.service.clone();
+        let policies = move || service.policies().reload().map_err(|error| error.to_string());
+        Reload { files: vec![Arc::new(policies)], tls: self.tls.clone() }
     }
 
     /// Serves until `stop` is ready, and then until every request that has come is answered.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Parts { service, health, listeners, metrics, delay, drain, .. } = self.0;
+        let Self { service, health, listeners, metrics, delay, drain, .. } = self;
         for name in rooms::names(&service) {
             health.set_service_status(name, ServingStatus::Serving).await;
         }
@@ -112,31 +105,18 @@ async fn keep_up(metrics: Metrics, service: Service) {
 
 impl fmt::Debug for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bound").field(&self.0.addresses).finish()
+        f.debug_tuple("Bound").field(&self.addresses).finish()
     }
 }
 
 /// Reads policies and certificates again: see [`Bound::reload`].
 #[derive(Clone)]
 pub struct Reload {
-    files: Vec<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
-    tls: Option<LiveCertificate>,
+    pub(crate) files: Vec<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
+    pub(crate) tls: Option<LiveCertificate>,
 }
 
 impl Reload {
-    pub(crate) fn new(tls: Option<LiveCertificate>) -> Self {
-        Self { files: Vec::new(), tls }
-    }
-
-    /// Reads these files too.
-    pub(crate) fn and(
-        mut self,
-        read: impl Fn() -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
-        self.files.push(Arc::new(read));
-        self
-    }
-
     /// Puts what has changed in force. What is not valid stays as it was. Certificates are for new connections; open
     /// connections go on with the old ones.
     ///
@@ -157,9 +137,8 @@ impl Reload {
     /// # Errors
     ///
     /// If the system cannot watch the directory of a file.
-    pub fn watch(&self) -> Result<Watching, ServerError> {
-        let watching = self.tls.as_ref().map(LiveCertificate::watch).transpose()?;
-        Ok(Watching(watching.into_iter().collect()))
+    pub fn watch(&self) -> Result<Option<Watching>, ServerError> {
+        self.tls.as_ref().map(LiveCertificate::watch).transpose()
     }
 }
 

@@ -19,10 +19,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::activity::Activity;
-use super::calls::Calls;
 use super::calls::Streams;
-use super::listener::ServeConnection;
-use super::routed::CountFailures;
+use super::error::ServerError;
+use super::listener::Listener;
 use super::routed::{Routed, Shortcut};
 use super::timed::TimedStream;
 use crate::health::Health;
@@ -140,11 +139,15 @@ impl Connections {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let activity = Activity::new();
-        let stream = TimedStream::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING);
+        let stream = TimedStream::new(stream, Arc::clone(&activity), SLOWEST, READS_NOTHING, None);
         let health = Arc::clone(&self.health);
-        let calls = Calls::new(self.router, Arc::clone(&health), peer);
-        let routed = Routed::new(calls, self.shortcut, Arc::clone(&activity));
-        let routed = CountFailures::new(routed, Arc::clone(&health));
+        let routed = Routed {
+            router: self.router,
+            shortcut: self.shortcut,
+            activity: Arc::clone(&activity),
+            health: Arc::new(Arc::clone(&health)),
+            peer,
+        };
         let connection = self.builder.serve_connection(TokioIo::new(stream), routed);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
@@ -170,13 +173,16 @@ impl Connections {
     }
 }
 
-impl ServeConnection for Connections {
-    fn silence(&self) -> Duration {
-        SLOWEST
-    }
-
-    fn linger(&self) -> Duration {
-        LINGER
+impl Connections {
+    /// Opens a port for connections like these, at most `most` at a time.
+    pub(crate) async fn listen(
+        self,
+        name: &str,
+        address: SocketAddr,
+        most: usize,
+    ) -> Result<Listener, ServerError> {
+        let serve = move |stream, peer, stopping| self.clone().serve(stream, peer, stopping);
+        Listener::bind(name, address, most, (SLOWEST, LINGER), serve).await
     }
 
     async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {

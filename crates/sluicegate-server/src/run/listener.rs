@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,48 +15,43 @@ use super::error::ServerError;
 /// How long to pause when the system has no more descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a port does with a connection.
-pub(crate) trait ServeConnection: Clone + Send + 'static {
-    /// How long a client may say nothing once it is connected.
-    fn silence(&self) -> Duration;
-
-    /// How long a client that has said nothing may stay once the port stops, for a request that is on its way.
-    fn linger(&self) -> Duration;
-
-    /// Serves a connection, whose first byte has come, until it ends. Once `stopping` is true, it ends after its last answer.
-    fn serve(
-        self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        stopping: watch::Receiver<bool>,
-    ) -> impl Future<Output = ()> + Send;
-}
+/// Serves a connection, whose first byte has come, until it ends. Once the port stops, it ends after its last answer. Its
+/// future is boxed, so that nothing is kept for it before: a client that says nothing costs no more than its task.
+type Serve = dyn Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = ()> + Send>>
+    + Send
+    + Sync;
 
 /// One port, which is open.
-#[derive(Debug)]
-pub(crate) struct Listener<C> {
+pub(crate) struct Listener {
     listener: TcpListener,
     address: SocketAddr,
-    connections: C,
     most: usize,
+    times: (Duration, Duration),
+    serve: Arc<Serve>,
 }
 
-impl<C: ServeConnection> Listener<C> {
+impl Listener {
     /// Opens a port, which is called `name` in errors, for `most` connections at a time. Others wait to be accepted.
+    ///
+    /// The `times` are how long a client may say nothing once it is connected, and how long one that has said nothing may
+    /// stay once the port stops, for a request that is on its way.
     ///
     /// # Errors
     ///
     /// If the port cannot be opened.
-    pub(crate) async fn bind(
+    pub(crate) async fn bind<F: Future<Output = ()> + Send + 'static>(
         name: &str,
         address: SocketAddr,
-        connections: C,
         most: usize,
+        times: (Duration, Duration),
+        serve: impl Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> F + Send + Sync + 'static,
     ) -> Result<Self, ServerError> {
         let failed = |error| ServerError::bind(name, address, error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, connections, most })
+        let serve: Arc<Serve> =
+            Arc::new(move |stream, peer, stopping| Box::pin(serve(stream, peer, stopping)));
+        Ok(Self { listener, address, most, times, serve })
     }
 
     /// Where the port is open. A port 0 has become a free one.
@@ -66,13 +61,25 @@ impl<C: ServeConnection> Listener<C> {
 
     /// Serves until `stopping` is true, and then until every request is answered, for at most `drain`.
     pub(crate) async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
-        let places = Arc::new(Semaphore::new(self.most.min(Semaphore::MAX_PERMITS)));
+        let Self { listener, most, times, serve, .. } = self;
+        let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let watched = stopping.clone();
+        // Serves a connection, which has a place until it ends.
+        let spawn = |tasks: &mut JoinSet<()>, (stream, peer), place| {
+            let (serve, mut stopping) = (Arc::clone(&serve), watched.clone());
+            tasks.spawn(async move {
+                if speaks(&stream, times, &mut stopping).await {
+                    serve(stream, peer, stopping).await;
+                }
+                drop::<Option<OwnedSemaphorePermit>>(place);
+            });
+        };
         let mut tasks = JoinSet::new();
         'serving: loop {
             let place = Arc::clone(&places).acquire_owned();
             let next = async {
                 let place = place.await;
-                (accept(&self.listener).await, place)
+                (accept(&listener).await, place)
             };
             let mut next = pin!(next);
             let (accepted, place) = loop {
@@ -84,14 +91,13 @@ impl<C: ServeConnection> Listener<C> {
                     _ = stopping.wait_for(|stopping| *stopping) => break 'serving,
                 }
             };
-            spawn(&mut tasks, &self.connections, accepted, place.ok(), &stopping);
+            spawn(&mut tasks, accepted, place.ok());
         }
-        let Self { listener, connections, .. } = self;
         // tokio only accepts what it has been told of by the system, so it is asked without tokio.
         if let Ok(listener) = listener.into_std() {
             while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
                 let Some(waiting) = accept_waiting(&listener) else { break };
-                spawn(&mut tasks, &connections, waiting, Some(place), &stopping);
+                spawn(&mut tasks, waiting, Some(place));
             }
         }
         let ended = async { while tasks.join_next().await.is_some() {} };
@@ -101,30 +107,10 @@ impl<C: ServeConnection> Listener<C> {
     }
 }
 
-/// Serves a connection, which has this place until it ends.
-fn spawn<C: ServeConnection>(
-    tasks: &mut JoinSet<()>,
-    connections: &C,
-    (stream, peer): (TcpStream, SocketAddr),
-    place: Option<OwnedSemaphorePermit>,
-    stopping: &watch::Receiver<bool>,
-) {
-    let (connections, mut stopping) = (connections.clone(), stopping.clone());
-    tasks.spawn(async move {
-        let (silence, linger) = (connections.silence(), connections.linger());
-        if speaks(&stream, silence, linger, &mut stopping).await {
-            // Boxed, so that nothing is kept for it before: a client that says nothing costs no more than its task.
-            Box::pin(connections.serve(stream, peer, stopping)).await;
-        }
-        drop(place);
-    });
-}
-
 /// Waits for the first byte of a client, or for its end. Returns whether one of them has come in time.
 async fn speaks(
     stream: &TcpStream,
-    silence: Duration,
-    linger: Duration,
+    (silence, linger): (Duration, Duration),
     stopping: &mut watch::Receiver<bool>,
 ) -> bool {
     let stops = async {
@@ -187,28 +173,16 @@ mod tests {
     const TIME: Duration = Duration::from_secs(60);
 
     /// Greets a client that has said something, and closes.
-    #[derive(Clone)]
-    struct Greet;
-
-    impl ServeConnection for Greet {
-        fn silence(&self) -> Duration {
-            TIME
-        }
-
-        fn linger(&self) -> Duration {
-            TIME
-        }
-
-        async fn serve(self, mut stream: TcpStream, _: SocketAddr, _: watch::Receiver<bool>) {
-            let _ = stream.read_u8().await;
-            let _ = stream.write_all(b"hello").await;
-        }
+    async fn greet(mut stream: TcpStream, _: SocketAddr, _: watch::Receiver<bool>) {
+        let _ = stream.read_u8().await;
+        let _ = stream.write_all(b"hello").await;
     }
 
     #[tokio::test]
     async fn connections_that_the_system_has_let_in_are_served_when_the_server_stops() {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let listener = Listener::bind("test", any, Greet, 1_000).await.expect("a port");
+        let listener =
+            Listener::bind("test", any, 1_000, (TIME, TIME), greet).await.expect("a port");
         let mut waiting = Vec::new();
         for _ in 0..100 {
             let mut client = TcpStream::connect(listener.address()).await.expect("a connection");

@@ -1,27 +1,31 @@
 //! Who answers a call: the routes, or what is quicker for a plain call of Envoy or question of a proxy.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, StatusCode, Version};
-use http_body::{Frame, SizeHint};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::Service;
+use tonic::transport::server::TcpConnectInfo;
 use tonic::{Code, Status};
 use tower_service::Service as _;
 
-use super::activity::{Activity, InFlight, TrackedBody};
-use super::calls::Calls;
+use super::activity::{Activity, HoldingBody, InFlight};
+use super::calls::this_is_long;
 use super::upload::{Upload, close};
 use crate::api::plain::Plain;
 use crate::auth::Forward;
-use crate::grpc;
 use crate::grpc::Reply;
 use crate::health::{Health, Why};
 use crate::rls::Rls;
+use crate::{grpc, rooms};
 
 /// What does not go through the routes of a port.
 #[derive(Clone)]
@@ -32,19 +36,27 @@ pub(super) enum Shortcut {
     Http(Option<Forward>, Plain),
 }
 
-/// Answers the calls of one connection.
+/// Answers the calls of one connection, and notes those that fail before a decision, whoever answers them.
 pub(super) struct Routed {
-    calls: Calls,
-    shortcut: Option<Shortcut>,
-    activity: Arc<Activity>,
+    pub(super) router: Router,
+    pub(super) shortcut: Option<Shortcut>,
+    pub(super) activity: Arc<Activity>,
+    pub(super) health: OwnHealth,
+    /// Who calls.
+    pub(super) peer: SocketAddr,
 }
 
-impl Routed {
-    pub(super) fn new(calls: Calls, shortcut: Option<Shortcut>, activity: Arc<Activity>) -> Self {
-        Self { calls, shortcut, activity }
-    }
+/// One reference of each connection, so that threads do not count the same references for each call.
+type OwnHealth = Arc<Arc<Health>>;
 
-    /// Notes a request in HTTP/1. Calls of HTTP/2 have bounds of their own: see `streams`.
+/// The body of an answer.
+type AnswerBody = Either<Reply, HoldingBody<Body, InFlight>>;
+
+/// Small, because hyper moves it.
+type AnswerFuture = Pin<Box<dyn Future<Output = io::Result<Response<AnswerBody>>> + Send>>;
+
+impl Routed {
+    /// Notes a request in HTTP/1. Calls of HTTP/2 have bounds of their own: see `calls`.
     fn begin(&self, request: &Request<Incoming>) -> Option<InFlight> {
         (request.version() < Version::HTTP_2).then(|| self.activity.begin())
     }
@@ -56,27 +68,18 @@ impl Routed {
         in_flight: Option<InFlight>,
         answering: impl Future<Output = (Response<Body>, bool)> + Send + 'static,
     ) -> AnswerFuture {
-        let is_last = self.calls.is_last();
+        let is_last = self.health.is_stopping();
         Box::pin(async move {
             let (mut answer, is_read) = answering.await;
             if is_last || !is_read {
                 close(answer.headers_mut());
             }
-            Ok(answer.map(|body| AnswerBody::Routed(TrackedBody::new(body, in_flight))))
+            Ok(answer.map(|body| Either::Right(HoldingBody { body, held: in_flight })))
         })
     }
-}
 
-/// Small, because hyper moves it.
-pub(super) type AnswerFuture =
-    Pin<Box<dyn Future<Output = io::Result<Response<AnswerBody>>> + Send>>;
-
-impl Service<Request<Incoming>> for Routed {
-    type Response = Response<AnswerBody>;
-    type Error = io::Error;
-    type Future = AnswerFuture;
-
-    fn call(&self, request: Request<Incoming>) -> AnswerFuture {
+    /// Answers by what is quickest.
+    fn answering(&self, request: Request<Incoming>) -> AnswerFuture {
         let in_flight = self.begin(&request);
         if matches!(self.shortcut, Some(Shortcut::Unary(_))) && request.version() < Version::HTTP_2
         {
@@ -86,7 +89,7 @@ impl Service<Request<Incoming>> for Routed {
         match &self.shortcut {
             Some(Shortcut::Unary(rls)) if grpc::is_plain::<Rls, _>(&request) => {
                 let answering = grpc::answer(rls.clone(), request);
-                return Box::pin(async { Ok(answering.await.map(AnswerBody::Unary)) });
+                return Box::pin(async { Ok(answering.await.map(Either::Left)) });
             }
             Some(Shortcut::Http(forward, plain)) => {
                 if let Some(call) = plain.takes(&request) {
@@ -100,77 +103,39 @@ impl Service<Request<Incoming>> for Routed {
                 if let Some((forward, form)) = forward.as_ref().zip(form) {
                     // The body is no part of the question.
                     let (question, body) = request.into_parts();
-                    let answering = forward.clone().answer(form, question, self.calls.peer().ip());
+                    let answering = forward.clone().answer(form, question, self.peer.ip());
                     return self
                         .answer(in_flight, async move { (answering.await, body.is_end_stream()) });
                 }
             }
             _ => {}
         }
-        let mut calls = self.calls.clone();
-        let (request, rest) = Upload::watch(request);
-        // Routes are always ready. They are called when this is polled: see `streams`.
+        let (mut router, health, peer) = (self.router.clone(), Arc::clone(&self.health), self.peer);
+        let (mut request, rest) = Upload::watch(request);
+        // Routes are always ready. They are called when this is polled: see `calls`.
         Box::pin(async move {
-            let Ok(mut response) = calls.call(request).await;
+            let is_http_2 = request.version() == Version::HTTP_2;
+            if is_http_2 && rooms::is_long(request.uri().path()) {
+                this_is_long();
+            }
+            // In HTTP/1, a server that stops says with each answer that it is the last on its connection, so that no client
+            // sends a request that nobody reads. HTTP/2 has a message for that.
+            let is_last = !is_http_2 && health.is_stopping();
+            request.extensions_mut().insert(ConnectInfo(peer));
+            // Where services of tonic look for it.
+            let tcp = TcpConnectInfo { local_addr: None, remote_addr: Some(peer) };
+            request.extensions_mut().insert(tcp);
+            let Ok(mut response) = router.call(request).await;
+            if is_last {
+                close(response.headers_mut());
+            }
             rest.settle(response.headers_mut()).await;
-            Ok(response.map(|body| AnswerBody::Routed(TrackedBody::new(body, in_flight))))
+            Ok(response.map(|body| Either::Right(HoldingBody { body, held: in_flight })))
         })
     }
 }
 
-/// The body of an answer.
-pub(super) enum AnswerBody {
-    Unary(Reply),
-    Routed(TrackedBody<Body>),
-}
-
-impl HttpBody for AnswerBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        match self.get_mut() {
-            Self::Unary(reply) => Pin::new(reply).poll_frame(cx).map_err(|never| match never {}),
-            Self::Routed(body) => Pin::new(body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Unary(reply) => reply.is_end_stream(),
-            Self::Routed(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Unary(reply) => reply.size_hint(),
-            Self::Routed(body) => body.size_hint(),
-        }
-    }
-}
-
-// Notes the answers to calls that fail before a decision, whoever gives them.
-
-/// One reference of each connection, so that threads do not count the same references for each call.
-type OwnHealth = Arc<Arc<Health>>;
-
-/// Answers the calls of one connection, and notes those that fail.
-pub(super) struct CountFailures {
-    routed: Routed,
-    health: OwnHealth,
-}
-
-impl CountFailures {
-    pub(super) fn new(routed: Routed, health: Arc<Health>) -> Self {
-        Self { routed, health: Arc::new(health) }
-    }
-}
-
-impl Service<Request<Incoming>> for CountFailures {
+impl Service<Request<Incoming>> for Routed {
     type Response = Response<AnswerBody>;
     type Error = io::Error;
     type Future = CountingFailures;
@@ -179,7 +144,7 @@ impl Service<Request<Incoming>> for CountFailures {
         // Its refusals have any status.
         let is_question = request.uri().path().starts_with("/check");
         let health = Arc::clone(&self.health);
-        CountingFailures { answering: self.routed.call(request), health, is_question }
+        CountingFailures { answering: self.answering(request), health, is_question }
     }
 }
 

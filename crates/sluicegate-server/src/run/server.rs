@@ -5,10 +5,9 @@ use axum::Router;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use super::bound::{Addresses, Bound, Parts};
+use super::bound::{Addresses, Bound};
 use super::connection::{Age, Connections, IDLE};
 use super::error::ServerError;
-use super::listener::Listener;
 use super::routed::Shortcut;
 use super::tls::{LiveCertificate, Tls};
 use crate::admin::metrics::Metrics;
@@ -197,7 +196,7 @@ impl Server {
                 let forward = Forward::new(&self.service);
                 connections = connections.shortcut(Some(Shortcut::Http(forward, plain.clone())));
             }
-            let listener = Listener::bind(name, address, connections, self.connections).await?;
+            let listener = connections.listen(name, address, self.connections).await?;
             match name {
                 "gRPC" => addresses.grpc = Some(listener.address()),
                 "HTTP" => addresses.http = Some(listener.address()),
@@ -205,7 +204,7 @@ impl Server {
             }
             listeners.push(listener);
         }
-        Ok(Bound::new(Parts {
+        Ok(Bound {
             service: self.service,
             health,
             listeners,
@@ -214,7 +213,7 @@ impl Server {
             metrics: self.metrics,
             delay: self.delay,
             drain: self.drain,
-        }))
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::activity::Activity;
+use super::interim::Interim;
 
 /// The first bytes of a connection in HTTP/2. No method begins with them.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -31,6 +32,8 @@ pub(crate) struct TimedStream<S> {
     head: Option<Pin<Box<Sleep>>>,
     /// Since the client has read nothing.
     write: Option<Pin<Box<Sleep>>>,
+    /// The interim responses of a proxy, which hyper does not write.
+    interim: Option<Interim>,
 }
 
 impl<S> TimedStream<S> {
@@ -41,8 +44,10 @@ impl<S> TimedStream<S> {
         activity: Arc<Activity>,
         head_time: Duration,
         write_time: Duration,
+        interim: Option<Interim>,
     ) -> Self {
-        Self { stream, activity, head_time, write_time, preface: Some(0), head: None, write: None }
+        let (preface, head, write) = (Some(0), None, None);
+        Self { stream, activity, head_time, write_time, preface, head, write, interim }
     }
 
     fn came(&mut self, bytes: &[u8]) {
@@ -135,7 +140,17 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         self.stream.is_write_vectored()
     }
 
+    /// hyper flushes once it has written everything that it has, each time that its task runs.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        // Only here, and never in `poll_write`: there, hyper may be in the middle of a message, and the bytes would end
+        // up inside of it.
+        if let Some(interim) = &this.interim {
+            match interim.poll_write(Pin::new(&mut this.stream), cx) {
+                Poll::Ready(written) => written?,
+                pending => return this.write_in_time(cx, pending),
+            }
+        }
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         self.write_in_time(cx, flushed)
     }

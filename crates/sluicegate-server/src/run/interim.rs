@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use http::{HeaderMap, StatusCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::proxy::hop;
+use tokio::io::AsyncWrite;
 
 /// The most bytes of interim responses that wait to be written. Further ones are dropped; they are only hints.
 const MOST: usize = 16 * 1024;
@@ -36,11 +34,9 @@ impl Interim {
         if matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
         }
-        let mut headers = headers.clone();
-        hop::strip_interim(&mut headers);
         let reason = status.canonical_reason().unwrap_or_default();
         let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
-        for (name, value) in &headers {
+        for (name, value) in headers {
             head.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
         }
         head.extend(b"\r\n");
@@ -72,6 +68,15 @@ impl Interim {
         response
     }
 
+    /// Writes what waits, at a time when hyper is not in the middle of a message.
+    pub(super) fn poll_write(
+        &self,
+        stream: Pin<&mut impl AsyncWrite>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.lock().poll_write(stream, cx)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,14 +96,11 @@ impl Queue {
         }
     }
 
-    fn poll_write<S>(
+    fn poll_write(
         &mut self,
-        mut stream: Pin<&mut S>,
+        mut stream: Pin<&mut impl AsyncWrite>,
         cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>>
-    where
-        S: AsyncWrite,
-    {
+    ) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             return Poll::Ready(Ok(()));
         }
@@ -112,63 +114,5 @@ impl Queue {
         (self.bytes, self.written) = (Vec::new(), 0);
         self.wake();
         Poll::Ready(Ok(()))
-    }
-}
-
-/// A stream that also writes the interim responses of its connection.
-#[derive(Debug)]
-pub(crate) struct WithInterim<S> {
-    stream: S,
-    interim: Interim,
-}
-
-impl<S> WithInterim<S> {
-    pub(crate) fn new(stream: S, interim: Interim) -> Self {
-        Self { stream, interim }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for WithInterim<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for WithInterim<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    /// hyper flushes once it has written everything that it has, each time that its task runs.
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        // Only here, and never in `poll_write`: there, hyper may be in the middle of a message, and the bytes would end
-        // up inside of it.
-        ready!(this.interim.lock().poll_write(Pin::new(&mut this.stream), cx))?;
-        Pin::new(&mut this.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
