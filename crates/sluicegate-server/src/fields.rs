@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 /// Which header fields an answer asks the proxy to add to the client's response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -10,4 +12,9 @@ pub enum Fields {
     Draft,
     /// `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`, which Envoy's service writes if told so.
     Three,
+}
+
+/// Whole seconds, rounded up, so that nobody comes too early.
+pub(crate) fn rounded_up(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }

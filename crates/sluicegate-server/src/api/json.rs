@@ -1,11 +1,10 @@
 //! `/json`: Envoy's rate limit service for clients without gRPC, with the messages of the protocol as JSON.
 
 use std::fmt;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
-use axum::http::{HeaderMap, Request as HttpRequest, StatusCode, header};
+use axum::http::{Request as HttpRequest, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -14,9 +13,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sluicegate_config::envoy::service;
 use sluicegate_config::envoy::service::{Answer, Hits, Status, Unit};
 
+use super::no_store;
 use super::read::{JsonText, Object};
 use crate::admin::is_own;
-use crate::rls::{Failure, answer};
+use crate::fields::rounded_up;
+use crate::rls::{Failure, answer, numbered};
 use crate::service::Service;
 
 /// The largest body, in bytes.
@@ -89,11 +90,6 @@ pub(super) async fn answered(service: &Service, body: &[u8]) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, format!("{undecided}\n")).into_response()
         }
     }
-}
-
-/// An answer is about one moment.
-fn no_store() -> HeaderMap {
-    HeaderMap::from_iter([(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"))])
 }
 
 // The messages of the protocol as JSON: the mapping of proto3, in which names are in camel case or as in the protocol
@@ -210,19 +206,6 @@ impl Override {
     }
 }
 
-/// The unit that has this number in the protocol.
-const fn numbered(number: i32) -> Option<Unit> {
-    Some(match number {
-        1 => Unit::Second,
-        2 => Unit::Minute,
-        3 => Unit::Hour,
-        4 => Unit::Day,
-        5 => Unit::Month,
-        6 => Unit::Year,
-        _ => return None,
-    })
-}
-
 /// A `RateLimitResponse`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -271,18 +254,13 @@ impl<'a> DescriptorStatus<'a> {
             code: code(status.is_over),
             current_limit,
             limit_remaining: status.remaining,
-            duration_until_reset: status.until_reset.map(seconds),
+            duration_until_reset: status.until_reset.map(|time| format!("{}s", rounded_up(time))),
         }
     }
 }
 
 const fn code(is_over: bool) -> &'static str {
     if is_over { "OVER_LIMIT" } else { "OK" }
-}
-
-/// Whole seconds, rounded up.
-fn seconds(time: Duration) -> String {
-    format!("{}s", time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -4,7 +4,7 @@
 //! is not plain, or makes no sense, is left to the routes and to axum's extractors, which have words for it.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
 use super::{json, v1};
+use crate::grpc::Pieces;
 use crate::service::Service;
 
 /// Answers plain requests.
@@ -77,24 +78,19 @@ fn says_json<B>(request: &Request<B>) -> bool {
     kind.is_some_and(|kind| kind.as_bytes() == b"application/json")
 }
 
-/// A body whose length is bounded. Nearly always it has come in one piece, which is not copied.
+/// A body whose length is bounded.
 async fn whole<B: HttpBody<Data = Bytes>>(body: B) -> Result<Bytes, B::Error> {
-    let mut body = pin!(body);
-    let first = data(body.as_mut()).await?.unwrap_or_default();
-    if body.is_end_stream() {
-        return Ok(first);
+    let (mut body, mut all) = (pin!(body), Pieces::default());
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        // A body of a known length has no trailers.
+        if let Ok(data) = frame?.into_data() {
+            all.add(data);
+        }
+        if body.is_end_stream() {
+            break;
+        }
     }
-    let mut whole = Vec::from(first);
-    while let Some(more) = data(body.as_mut()).await? {
-        whole.extend_from_slice(&more);
-    }
-    Ok(whole.into())
-}
-
-/// The next bytes, or nothing at the end. A body of a known length has no trailers.
-async fn data<B: HttpBody<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<Bytes>, B::Error> {
-    let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await.transpose()?;
-    Ok(frame.and_then(|frame| frame.into_data().ok()))
+    Ok(all.whole())
 }
 
 /// As axum says it.

@@ -1,10 +1,11 @@
-use std::fmt;
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::header::Entry;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use sluicegate::adapter::Peer;
+use sluicegate_config::envoy::service::BadRequest;
 
 use crate::request::address;
 
@@ -28,36 +29,6 @@ pub(crate) enum Form {
     /// The method, path and host of the question itself, behind a prefix of the path, as Envoy does.
     Prefixed(&'static str),
 }
-
-/// A question that is not about a request. The message says what is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BadRequest {
-    message: String,
-    of_client: bool,
-}
-
-impl BadRequest {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), of_client: false }
-    }
-
-    pub(super) fn of_client(message: impl Into<String>) -> Self {
-        Self { message: message.into(), of_client: true }
-    }
-
-    /// Whether the proxy has told everything, and the client's request is not valid.
-    pub(super) fn is_of_client(&self) -> bool {
-        self.of_client
-    }
-}
-
-impl fmt::Display for BadRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for BadRequest {}
 
 impl Form {
     /// The request that the client has sent to the proxy.
@@ -147,7 +118,7 @@ pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
 const LONGEST_TARGET: usize = 65_534;
 
 /// As much of a text as fits into a message.
-fn start(text: &[u8]) -> impl fmt::Display + '_ {
+fn start(text: &[u8]) -> impl Display + '_ {
     text[..text.len().min(100)].escape_ascii()
 }
 

@@ -5,7 +5,6 @@ use axum::response::{IntoResponse as _, Response};
 use tonic::Status;
 
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
-use super::form::BadRequest;
 use super::message;
 use super::wire::CheckRequest;
 use crate::grpc::{LARGEST, ReceivedMessage, Unary, framed};
@@ -32,7 +31,9 @@ impl Authz {
         match message::request(&message) {
             Ok(request) => Ok(self.0.decide(request).await),
             // An error would let the client through where Envoy has `failure_mode_allow`.
-            Err(bad) if bad.is_of_client() => Ok(refused(&bad)),
+            Err(bad) if bad.is_client() => {
+                Ok((StatusCode::BAD_REQUEST, format!("{bad}\n")).into_response())
+            }
             Err(bad) => Err(Status::invalid_argument(bad.to_string())),
         }
     }
@@ -55,8 +56,4 @@ impl Unary for Authz {
         let body = to_bytes(body, LARGEST_BODY).await.unwrap_or_default();
         Ok(framed(&message::response(&head, &body)))
     }
-}
-
-fn refused(bad: &BadRequest) -> Response {
-    (StatusCode::BAD_REQUEST, format!("{bad}\n")).into_response()
 }

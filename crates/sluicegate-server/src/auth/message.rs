@@ -11,9 +11,10 @@ use envoy_types::pb::envoy::service::auth::v3::{
 };
 use envoy_types::pb::envoy::r#type::v3::HttpStatus;
 use envoy_types::pb::google::rpc;
+use sluicegate_config::envoy::service::BadRequest;
 
 use super::authorizer::DEGRADED;
-use super::form::{self, BadRequest, parse_method, parse_target};
+use super::form::{self, parse_method, parse_target};
 use super::wire::{Attributes, CheckRequest, HttpRequest};
 use crate::request::trimmed;
 

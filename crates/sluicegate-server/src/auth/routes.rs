@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use sluicegate_config::envoy::service::BadRequest;
 
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
 use super::form::Form;
@@ -72,16 +73,19 @@ async fn answer(
     peer: Option<IpAddr>,
 ) -> Response {
     let decided = decide(authorizer, form, question, peer).await;
-    if form == Form::Original { for_nginx(decided) } else { decided.into_response() }
+    match form {
+        Form::Original => for_nginx(decided),
+        _ => decided.unwrap_or_else(|fault| told(&fault)),
+    }
 }
 
 fn for_nginx(decided: Result<Response, Fault>) -> Response {
     let mut response = match decided {
         Ok(response) => response,
         // nginx makes an error of it, as it should: this is not about the client.
-        Err(fault) if !fault.of_client => return fault.into_response(),
+        Err(fault) if !fault.1.is_client() => return told(&fault),
         // A client should not be able to cause an error of nginx.
-        Err(fault) => fault.into_response(),
+        Err(fault) => told(&fault),
     };
     if response.status() != StatusCode::OK {
         let status = HeaderValue::from(response.status().as_u16());
@@ -92,18 +96,12 @@ fn for_nginx(decided: Result<Response, Fault>) -> Response {
 }
 
 /// A question without a decision.
-struct Fault {
-    status: StatusCode,
-    message: String,
-    of_client: bool,
-}
+type Fault = (StatusCode, BadRequest);
 
-impl IntoResponse for Fault {
-    fn into_response(self) -> Response {
-        let mut response = (self.status, format!("{}\n", self.message)).into_response();
-        response.extensions_mut().insert(Why(self.message));
-        response
-    }
+fn told((status, bad): &Fault) -> Response {
+    let mut response = (*status, format!("{bad}\n")).into_response();
+    response.extensions_mut().insert(Why(bad.to_string()));
+    response
 }
 
 async fn decide(
@@ -113,14 +111,9 @@ async fn decide(
     peer: Option<IpAddr>,
 ) -> Result<Response, Fault> {
     if !peer.is_some_and(|peer| authorizer.believes(peer)) {
-        let message = NOT_NAMED.to_owned();
-        return Err(Fault { status: StatusCode::FORBIDDEN, message, of_client: false });
+        return Err((StatusCode::FORBIDDEN, BadRequest::new(NOT_NAMED)));
     }
-    let asked = form.take(question).map_err(|bad| Fault {
-        status: StatusCode::BAD_REQUEST,
-        message: bad.to_string(),
-        of_client: bad.is_of_client(),
-    })?;
+    let asked = form.take(question).map_err(|bad| (StatusCode::BAD_REQUEST, bad))?;
     Ok(authorizer.decide(asked).await)
 }
 

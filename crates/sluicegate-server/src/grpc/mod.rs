@@ -220,13 +220,13 @@ fn length(begin: &[u8]) -> Result<Option<usize>, Status> {
 /// The data of a body. It nearly always comes as a whole, which is not copied. Pieces are copied to the end of those before,
 /// however many there are.
 #[derive(Debug, Default)]
-struct Pieces {
+pub(crate) struct Pieces {
     first: Bytes,
     all: Vec<u8>,
 }
 
 impl Pieces {
-    fn add(&mut self, data: Bytes) {
+    pub(crate) fn add(&mut self, data: Bytes) {
         if self.so_far().is_empty() {
             self.first = data;
             return;
@@ -241,7 +241,7 @@ impl Pieces {
         if self.all.is_empty() { &self.first } else { &self.all }
     }
 
-    fn whole(self) -> Bytes {
+    pub(crate) fn whole(self) -> Bytes {
         if self.all.is_empty() { self.first } else { self.all.into() }
     }
 }

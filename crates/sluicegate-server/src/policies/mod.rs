@@ -19,6 +19,7 @@ use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
 use self::domains::LiveDomains;
+use crate::status::PendingStatus;
 
 pub(crate) use self::capacity::LiveCapacities;
 pub use self::xds::{Following, Xds};
@@ -110,7 +111,7 @@ impl Policies {
     pub fn reload(&self) -> Result<(), PoliciesError> {
         let own = self.own().map(|live| live.reload().map(drop).map_err(PoliciesError::from));
         let wrong: Vec<_> = own.chain([self.domains.reload()]).filter_map(Result::err).collect();
-        if wrong.is_empty() { Ok(()) } else { Err(PoliciesError::together(&wrong)) }
+        if wrong.is_empty() { Ok(()) } else { Err(PoliciesError::all(wrong)) }
     }
 
     /// Reads a file again when it changes, and all of a directory when a file in it changes, appears or is gone, until the
@@ -175,37 +176,34 @@ impl KnownLimits for Policies {
 
 // What would change if files were read again.
 
-/// What would change if files were read again.
-#[derive(Debug)]
-pub(crate) struct Pending {
-    /// Which files.
-    pub(crate) files: &'static str,
-    /// One line for each change.
-    pub(crate) changes: Vec<String>,
-    /// What keeps the files from coming into force, one line for each problem.
-    pub(crate) problems: Vec<String>,
-}
-
 impl Policies {
     /// Compares files with the policies in force. Nothing comes into force.
-    pub(crate) fn pending(&self) -> Vec<Pending> {
+    pub(crate) fn pending(&self) -> Vec<PendingStatus> {
         let rules = self.live().map(|live| {
             let changes = live.pending().map_err(PoliciesError::from);
-            Pending::of("rules", changes.map(|changes| words(&changes)))
+            PendingStatus::of("rules", changes.map(|changes| words(&changes)))
         });
-        let domains = (!self.domains.is_empty())
-            .then(|| Pending::of("files of Envoy's rate limit service", self.domains.pending()));
+        let domains = (!self.domains.is_empty()).then(|| {
+            PendingStatus::of("files of Envoy's rate limit service", self.domains.pending())
+        });
         rules.into_iter().chain(domains).collect()
     }
 }
 
-impl Pending {
-    fn of(files: &'static str, changes: Result<Vec<String>, PoliciesError>) -> Self {
-        let (changes, problems) = match changes {
+/// The most lines about changes, and about problems.
+const MOST: usize = 100;
+
+impl PendingStatus {
+    fn of(files: &str, changes: Result<Vec<String>, PoliciesError>) -> Self {
+        let (mut changes, mut problems) = match changes {
             Ok(changes) => (changes, Vec::new()),
             Err(error) => (Vec::new(), error.to_string().lines().map(str::to_owned).collect()),
         };
-        Self { files, changes, problems }
+        // One of the two is empty.
+        let more = (changes.len() + problems.len()).saturating_sub(MOST) as u64;
+        changes.truncate(MOST);
+        problems.truncate(MOST);
+        Self { files: files.to_owned(), changes, problems, more }
     }
 }
 
@@ -266,14 +264,8 @@ impl PoliciesError {
     }
 
     /// All of these.
-    pub(super) fn all(errors: impl IntoIterator<Item = PolicyError>) -> Self {
+    pub(super) fn all<E: fmt::Display>(errors: impl IntoIterator<Item = E>) -> Self {
         let lines: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
-        Self::of(lines.join("\n"))
-    }
-
-    /// All of these.
-    pub(super) fn together(errors: &[Self]) -> Self {
-        let lines: Vec<_> = errors.iter().map(|error| error.lines.as_str()).collect();
         Self::of(lines.join("\n"))
     }
 }

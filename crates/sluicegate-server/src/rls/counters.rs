@@ -89,17 +89,6 @@ pub(crate) enum Failure {
     Undecided(StoreError),
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bad(bad) => bad.fmt(f),
-            Self::Undecided(undecided) => undecided.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
-
 impl From<BadRequest> for Failure {
     fn from(bad: BadRequest) -> Self {
         Self::Bad(bad)

@@ -16,7 +16,7 @@ use sluicegate_config::envoy::service::{Answer, Descriptor, Hits, Request, Statu
 use sluicegate_core::adapter::fields;
 
 use super::wire::{Message, MessageDescriptor};
-use crate::fields::Fields;
+use crate::fields::{Fields, rounded_up};
 
 /// A message as a request.
 pub(super) fn request(message: Message<'_>) -> Result<Request<'_>, &'static str> {
@@ -34,20 +34,14 @@ fn descriptor(message: MessageDescriptor<'_>, hits: u32) -> Result<Descriptor<'_
 
 /// The limit that a request brings along. The protocol has no weeks here.
 fn brought_along((count, unit): (u32, i32)) -> Result<(u32, Unit), &'static str> {
-    let unit = match RateLimitUnit::try_from(unit) {
-        Ok(RateLimitUnit::Second) => Unit::Second,
-        Ok(RateLimitUnit::Minute) => Unit::Minute,
-        Ok(RateLimitUnit::Hour) => Unit::Hour,
-        Ok(RateLimitUnit::Day) => Unit::Day,
-        Ok(RateLimitUnit::Month) => Unit::Month,
-        Ok(RateLimitUnit::Year) => Unit::Year,
-        Ok(RateLimitUnit::Unknown) | Err(_) => {
-            return Err(
-                "the unit of a limit is not known: expected SECOND, MINUTE, HOUR, DAY, MONTH or YEAR",
-            );
-        }
-    };
-    Ok((count, unit))
+    let unknown =
+        "the unit of a limit is not known: expected SECOND, MINUTE, HOUR, DAY, MONTH or YEAR";
+    Ok((count, numbered(unit).ok_or(unknown)?))
+}
+
+/// The unit that has this number in the protocol.
+pub(crate) fn numbered(unit: i32) -> Option<Unit> {
+    Unit::named(RateLimitUnit::try_from(unit).ok()?.as_str_name())
 }
 
 /// An answer as a message.
@@ -102,8 +96,7 @@ const fn number(unit: Unit) -> rate_limit::Unit {
 
 /// Envoy shows whole seconds to clients, and cuts the rest off: rounded up, nobody comes too early.
 fn whole_seconds(time: Duration) -> protobuf::Duration {
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
-    protobuf::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+    protobuf::Duration { seconds: i64::try_from(rounded_up(time)).unwrap_or(i64::MAX), nanos: 0 }
 }
 
 /// The header fields that Envoy adds to the response. There are none if it is about no limit.
@@ -135,11 +128,10 @@ fn three(answer: &Answer) -> Option<Vec<HeaderValue>> {
     let status = answer.tightest()?;
     let limit = status.limit.as_ref()?;
     let reset = status.until_reset.unwrap_or_default();
-    let reset = reset.as_secs() + u64::from(reset.subsec_nanos() > 0);
     Some(vec![
         field("RateLimit-Limit", limit.count.to_string()),
         field("RateLimit-Remaining", status.remaining.to_string()),
-        field("RateLimit-Reset", reset.to_string()),
+        field("RateLimit-Reset", rounded_up(reset).to_string()),
     ])
 }
 

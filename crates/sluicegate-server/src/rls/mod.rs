@@ -12,9 +12,9 @@ mod wire;
 use tonic::service::RoutesBuilder;
 
 pub(crate) use self::answer::answer;
-pub(crate) use self::counters::Counters;
-pub(crate) use self::counters::Failure;
+pub(crate) use self::counters::{Counters, Failure};
 pub(crate) use self::grpc::Rls;
+pub(crate) use self::message::numbered;
 
 use crate::grpc::Routed;
 use crate::service::Service;

@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 use sluicegate_lease::Pool;
@@ -65,8 +65,8 @@ pub struct Member {
 type Source = Box<dyn Fn() -> Capacity + Send + Sync>;
 
 /// Who knows about leased capacity.
-#[derive(Default, Clone)]
-pub(super) struct Sources(Arc<RwLock<Vec<Source>>>);
+#[derive(Default)]
+pub(super) struct Sources(RwLock<Vec<Source>>);
 
 impl Sources {
     pub(super) fn add(&self, source: impl Fn() -> Capacity + Send + Sync + 'static) {

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 use sluicegate_core::observe::Watch;
 
 use super::capacity::{Capacity, Sources};
-use super::document::LastComparison;
-use super::document::{Keys, Refused, RefusedBy, Status};
+use super::document::{Keys, PendingStatus, Refused, RefusedBy, Status};
 use super::history::History;
 use super::latency::Latency;
 use super::numbers::Numbers;
@@ -18,6 +17,9 @@ const MOST_KEYS: usize = 20;
 /// The most lines about limits in force.
 const MOST_LINES: usize = 500;
 
+/// Files are compared this often at most, because it takes a while if they are large.
+const EVERY: Duration = Duration::from_secs(5);
+
 /// Everything that a status is made of, besides the service itself. Clones are the same dashboard.
 #[derive(Debug, Clone)]
 pub(crate) struct Dashboard(Arc<Inner>);
@@ -29,7 +31,8 @@ struct Inner {
     latency: Latency,
     capacity: Sources,
     history: Mutex<Option<History>>,
-    compared: Mutex<LastComparison>,
+    /// The last comparison of the files with what is in force, and when it was made.
+    compared: Mutex<Option<(Duration, Vec<PendingStatus>)>>,
 }
 
 impl Dashboard {
@@ -78,8 +81,6 @@ impl Dashboard {
         let mut in_force = policies.describe();
         let in_force_more = in_force.len().saturating_sub(MOST_LINES) as u64;
         in_force.truncate(MOST_LINES);
-        let compared = self.0.compared.lock();
-        let pending = compared.unwrap_or_else(PoisonError::into_inner).at(self.uptime(), policies);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.uptime().as_secs(),
@@ -95,9 +96,17 @@ impl Dashboard {
             capacity: self.0.capacity.read(),
             in_force,
             in_force_more,
-            pending,
+            pending: self.pending(policies),
             ..Status::default()
         }
+    }
+
+    /// Compares the files with what is in force, unless that was done a moment ago.
+    fn pending(&self, policies: &Policies) -> Vec<PendingStatus> {
+        let now = self.uptime();
+        let mut compared = self.0.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        compared.take_if(|(at, _)| now.saturating_sub(*at) >= EVERY);
+        compared.get_or_insert_with(|| (now, policies.pending())).1.clone()
     }
 
     fn uptime(&self) -> Duration {

@@ -84,31 +84,23 @@ impl History {
 
     /// Requests by what became of them, each once.
     pub(super) fn requests(&self) -> BTreeMap<String, Rate> {
-        let names = REQUESTS.iter().enumerate();
-        let rates = names.filter_map(|(at, name)| {
-            Some(((*name).to_owned(), self.rate(|reading| reading.requests[at])?))
-        });
-        rates.collect()
+        by_outcome(|at| self.rate(|reading| reading.requests[at]))
     }
 
     /// Requests of each of the last seconds, by what became of them.
     pub(super) fn seconds(&self) -> BTreeMap<String, Vec<u64>> {
-        let names = REQUESTS.iter().enumerate();
-        let of = |at: usize| {
+        by_outcome(|at| {
             let changes = self.readings.iter().zip(self.readings.iter().skip(1));
             let change = |(before, after): (&Reading, &Reading)| {
                 after.requests[at].saturating_sub(before.requests[at])
             };
-            changes.map(change).collect()
-        };
-        names.map(|(at, name)| ((*name).to_owned(), of(at))).collect()
+            Some(changes.map(change).collect())
+        })
     }
 
     /// Requests of each of the last minutes, by what became of them.
     pub(super) fn minutes(&self) -> BTreeMap<String, Vec<u64>> {
-        let names = REQUESTS.iter().enumerate();
-        let of = |at: usize| self.minutes.iter().map(|minute| minute[at]).collect();
-        names.map(|(at, name)| ((*name).to_owned(), of(at))).collect()
+        by_outcome(|at| Some(self.minutes.iter().map(|minute| minute[at]).collect()))
     }
 
     /// The state of each policy.
@@ -161,6 +153,12 @@ impl History {
         let came = total.saturating_sub(count(before)) as f64;
         Some(Rate { total, per_second: if took > 0.0 { came / took } else { 0.0 } })
     }
+}
+
+/// What there is of the requests that became each of these, by its place.
+fn by_outcome<T>(of: impl Fn(usize) -> Option<T>) -> BTreeMap<String, T> {
+    let names = REQUESTS.iter().enumerate();
+    names.filter_map(|(at, name)| Some(((*name).to_owned(), of(at)?))).collect()
 }
 
 #[cfg(test)]

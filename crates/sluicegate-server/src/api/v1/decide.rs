@@ -1,7 +1,7 @@
 //! How a call is decided.
 
 use axum::Json;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sluicegate_core::adapter::{Charge, Refusal, fields};
@@ -12,6 +12,8 @@ use utoipa::ToSchema;
 use super::request::TakeRequest;
 use super::tickets::Tickets;
 use crate::admission::{Admission, Paid, admitted};
+use crate::api::no_store;
+use crate::fields::rounded_up;
 use crate::request::DescribedRequest;
 use crate::rules::{Price, PricedRules};
 use crate::service::Service;
@@ -171,11 +173,6 @@ pub(in crate::api) fn bad(what: String) -> Response {
     Outcome::failed(400, what).respond()
 }
 
-/// An answer is about one moment.
-pub(super) fn no_store() -> HeaderMap {
-    HeaderMap::from_iter([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))])
-}
-
 // What clients get.
 
 /// The decision about a request.
@@ -244,8 +241,7 @@ impl DecisionBody {
             status,
             admitted: is_admitted,
             wait_ms,
-            retry_after: may_return
-                .then(|| sluicegate_core::adapter::fields::retry_after(decision)),
+            retry_after: may_return.then(|| fields::retry_after(decision)),
             limits: decision.statuses().map(LimitState::new).collect(),
             ticket: None,
             error: None,
@@ -259,13 +255,11 @@ impl DecisionBody {
 
 impl LimitState {
     fn new(status: &LimitStatus) -> Self {
-        let seconds =
-            |time: std::time::Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
         Self {
             policy: status.limit.name().to_string(),
             capacity: status.limit.capacity(),
             remaining: status.remaining,
-            reset: status.window.map(seconds),
+            reset: status.window.map(rounded_up),
             refused: status.refused,
             shadowed: status.shadowed,
         }

@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use sluicegate_llm::Usage;
 use utoipa::OpenApi;
 
-use super::decide::{Context, Outcome, no_store};
-use super::decide::{DecisionBody, Done};
+use super::decide::{Context, DecisionBody, Done, Outcome};
 use super::request::{Batch, MOST_IN_BATCH, Settlement, TakeRequest};
 use super::tickets::ReportedCost;
+use crate::api::no_store;
 use crate::api::read::Object;
 use crate::service::Service;
 

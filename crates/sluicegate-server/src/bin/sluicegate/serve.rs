@@ -4,7 +4,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::store::OnStoreError;
@@ -44,8 +45,8 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let deadline = Duration::from_millis(deciding.deadline_ms);
     let service = Service::builder(policies)
         .deadline(deadline)
-        .on_store_error(deciding.on_store_error.into())
-        .fields(deciding.fields.into())
+        .on_store_error(deciding.on_store_error)
+        .fields(deciding.fields)
         .proxies(deciding.proxies)
         .shadow(deciding.shadow)
         .watch(&refused(deciding.show_keys)?)
@@ -251,11 +252,11 @@ pub(super) struct Deciding {
     #[arg(long, value_name = "MS", default_value = "15", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub(super) deadline_ms: u64,
     /// What to answer when the store cannot decide in time.
-    #[arg(long, value_name = "ANSWER", default_value = "error")]
-    pub(super) on_store_error: StoreError,
+    #[arg(long, value_name = "ANSWER", default_value = "error", value_parser = answers())]
+    pub(super) on_store_error: OnStoreError,
     /// Which header fields to ask Envoy to add to responses.
-    #[arg(long, value_name = "FIELDS", default_value = "none")]
-    pub(super) fields: FieldSet,
+    #[arg(long, value_name = "FIELDS", default_value = "none", value_parser = field_sets())]
+    pub(super) fields: Fields,
     /// The proxies that may ask about requests of their clients, and are believed: addresses and networks, separated by
     /// commas.
     #[arg(long, value_name = "NETWORKS", default_value = "127.0.0.0/8,::1")]
@@ -279,41 +280,28 @@ pub(super) struct Deciding {
     pub(super) show_keys: bool,
 }
 
-/// What to answer when the store cannot decide. It is never `OVER_LIMIT`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum StoreError {
-    /// An error. Envoy then lets requests pass, unless its `failure_mode_deny` is set.
-    Error,
-    /// `OK`, without a count.
-    Allow,
+/// Reads the name of an answer. It is never `OVER_LIMIT`.
+fn answers() -> impl TypedValueParser<Value = OnStoreError> {
+    let error = "An error. Envoy then lets requests pass, unless its `failure_mode_deny` is set";
+    PossibleValuesParser::new([
+        PossibleValue::new("error").help(error),
+        PossibleValue::new("allow").help("`OK`, without a count"),
+    ])
+    .map(|name| if name == "allow" { OnStoreError::Admit } else { OnStoreError::Refuse })
 }
 
-impl From<StoreError> for OnStoreError {
-    fn from(answer: StoreError) -> Self {
-        match answer {
-            StoreError::Error => Self::Refuse,
-            StoreError::Allow => Self::Admit,
-        }
-    }
-}
-
-/// Header fields for Envoy to add.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum FieldSet {
-    /// None.
-    None,
-    /// `RateLimit`, `RateLimit-Policy` and `Retry-After`, as in the IETF draft.
-    Draft,
-    /// `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`, as Envoy's rate limit service writes them.
-    Three,
-}
-
-impl From<FieldSet> for Fields {
-    fn from(fields: FieldSet) -> Self {
-        match fields {
-            FieldSet::None => Self::Nothing,
-            FieldSet::Draft => Self::Draft,
-            FieldSet::Three => Self::Three,
-        }
-    }
+/// Reads the name of a set of header fields.
+fn field_sets() -> impl TypedValueParser<Value = Fields> {
+    let draft = "`RateLimit`, `RateLimit-Policy` and `Retry-After`, as in the IETF draft";
+    let three = "`RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`, as Envoy's rate limit service writes them";
+    PossibleValuesParser::new([
+        PossibleValue::new("none").help("None"),
+        PossibleValue::new("draft").help(draft),
+        PossibleValue::new("three").help(three),
+    ])
+    .map(|name| match name.as_str() {
+        "draft" => Fields::Draft,
+        "three" => Fields::Three,
+        _ => Fields::Nothing,
+    })
 }

@@ -1,7 +1,6 @@
 //! The options that describe a request.
 
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use clap::Args;
 use sluicegate_core::key::Claims;
@@ -24,14 +23,14 @@ pub(super) struct Example {
     #[arg(long, value_name = "ADDRESS", requires = "rules")]
     ip: Option<IpAddr>,
     /// A header field, such as `x-api-key: abc`. May be given several times.
-    #[arg(long, value_name = "NAME: VALUE", requires = "rules")]
-    header: Vec<Pair<':'>>,
+    #[arg(long, value_name = "NAME: VALUE", requires = "rules", value_parser = pair::<':'>)]
+    header: Vec<Pair>,
     /// What your authentication found out, such as `plan=free`. May be given several times.
-    #[arg(long, value_name = "NAME=VALUE", requires = "rules")]
-    claim: Vec<Pair<'='>>,
+    #[arg(long, value_name = "NAME=VALUE", requires = "rules", value_parser = pair::<'='>)]
+    claim: Vec<Pair>,
     /// A descriptor of Envoy: keys and values in order, such as `user=alice,path=/x`. May be given several times.
-    #[arg(long, value_name = "KEY=VALUE,..", requires = "envoy")]
-    descriptor: Vec<Entries>,
+    #[arg(long, value_name = "KEY=VALUE,..", requires = "envoy", value_parser = entries)]
+    descriptor: Vec<Vec<Pair>>,
 }
 
 impl Example {
@@ -50,9 +49,9 @@ impl Example {
             peer: *ip,
             headers: header
                 .iter()
-                .map(|Pair(name, value)| (name.clone(), value.clone().into_bytes()))
+                .map(|(name, value)| (name.clone(), value.clone().into_bytes()))
                 .collect(),
-            claims: claim.iter().fold(Claims::new(), |claims, Pair(name, value)| {
+            claims: claim.iter().fold(Claims::new(), |claims, (name, value)| {
                 claims.with(name.clone(), value.clone())
             }),
             ..DescribedRequest::default()
@@ -63,36 +62,25 @@ impl Example {
 
     /// The descriptors.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = Vec<(&str, &str)>> {
-        self.descriptor.iter().map(|Entries(entries)| {
-            entries.iter().map(|Pair(key, value)| (key.as_str(), value.as_str())).collect()
+        self.descriptor.iter().map(|entries| {
+            entries.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
         })
     }
 }
 
 /// A name and a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Pair<const BETWEEN: char>(String, String);
+type Pair = (String, String);
 
-impl<const BETWEEN: char> FromStr for Pair<BETWEEN> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (name, value) = text
-            .split_once(BETWEEN)
-            .filter(|(name, _)| !name.trim().is_empty())
-            .ok_or_else(|| format!("expected a name and a value with `{BETWEEN}` between them"))?;
-        Ok(Self(name.trim().to_owned(), value.trim().to_owned()))
-    }
+/// Reads a name and a value.
+fn pair<const BETWEEN: char>(text: &str) -> Result<Pair, String> {
+    let (name, value) = text
+        .split_once(BETWEEN)
+        .filter(|(name, _)| !name.trim().is_empty())
+        .ok_or_else(|| format!("expected a name and a value with `{BETWEEN}` between them"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// The entries of a descriptor.
-#[derive(Debug, Clone)]
-struct Entries(Vec<Pair<'='>>);
-
-impl FromStr for Entries {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self)
-    }
+/// Reads the entries of a descriptor.
+fn entries(text: &str) -> Result<Vec<Pair>, String> {
+    text.split(',').map(pair::<'='>).collect()
 }
