@@ -36,7 +36,7 @@ pub struct Environment {
 }
 
 pub(crate) type CapacityFn = Arc<dyn Fn() -> bool + Send + Sync>;
-pub(crate) type CostFn = Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>;
+pub(crate) type CostFn = Arc<dyn Fn(&dyn Request) -> u64 + Send + Sync>;
 
 impl Environment {
     /// Provides nothing. This is enough for documents that name nothing.
@@ -61,7 +61,7 @@ impl Environment {
     pub fn cost(
         mut self,
         name: impl Into<String>,
-        cost: impl Fn(&Request<'_>) -> u64 + Send + Sync + 'static,
+        cost: impl Fn(&dyn Request) -> u64 + Send + Sync + 'static,
     ) -> Self {
         self.costs.insert(name.into(), Arc::new(cost));
         self
@@ -113,7 +113,7 @@ impl Environment {
     }
 
     pub(crate) fn named_cost(&self, name: &str) -> Result<CostFn, String> {
-        let assumed = || self.assuming.then(|| Arc::new(|_: &Request<'_>| 1_u64) as CostFn);
+        let assumed = || self.assuming.then(|| Arc::new(|_: &dyn Request| 1_u64) as CostFn);
         let cost = self.costs.get(name).cloned().or_else(assumed);
         cost.ok_or_else(|| not_provided("function for costs", name, self.costs.keys()))
     }
@@ -151,77 +151,34 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// A request, as a function of an [`Environment`](crate::Environment) sees it in every framework.
-pub struct Request<'a>(&'a dyn ObjectView);
-
-impl<'a> Request<'a> {
-    pub(crate) fn of(view: &'a impl View) -> Self {
-        Self(view)
-    }
-
+/// A request, as a function of an [`Environment`](crate::Environment) sees it in every framework. Each [`View`] is one.
+pub trait Request {
     /// The method, such as `GET`.
-    pub fn method(&self) -> &str {
-        self.0.method()
-    }
+    fn method(&self) -> &str;
 
     /// The path as the client sent it, such as `/users/7`.
-    pub fn path(&self) -> &str {
-        self.0.path()
-    }
+    fn path(&self) -> &str;
 
     /// The query without the `?`, not decoded.
-    pub fn query(&self) -> Option<&str> {
-        self.0.query()
-    }
+    fn query(&self) -> Option<&str>;
 
     /// The host that the request is for, as the client sent it.
-    pub fn host(&self) -> Option<&str> {
-        self.0.host()
-    }
+    fn host(&self) -> Option<&str>;
 
     /// The pattern of the matched route, such as `/users/{id}`.
-    pub fn route(&self) -> Option<&str> {
-        self.0.route()
-    }
+    fn route(&self) -> Option<&str>;
 
     /// The address of the peer.
-    pub fn peer(&self) -> Option<IpAddr> {
-        self.0.peer()
-    }
+    fn peer(&self) -> Option<IpAddr>;
 
     /// The value of the header `name`, if it occurs exactly once.
-    pub fn header<'s>(&'s self, name: &'s str) -> Option<&'s [u8]> {
-        self.0.header(name)
-    }
+    fn header<'s>(&'s self, name: &'s str) -> Option<&'s [u8]>;
 
     /// The claim `name` from the application's [`Claims`](sluicegate_core::key::Claims).
-    pub fn claim(&self, name: &str) -> Option<String> {
-        self.0.claim(name)
-    }
-}
-
-impl fmt::Debug for Request<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.method())
-            .field("path", &self.path())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The part of [`View`] that a trait object can have: functions of an environment are not generic.
-trait ObjectView {
-    fn method(&self) -> &str;
-    fn path(&self) -> &str;
-    fn query(&self) -> Option<&str>;
-    fn host(&self) -> Option<&str>;
-    fn route(&self) -> Option<&str>;
-    fn peer(&self) -> Option<IpAddr>;
-    fn header<'s>(&'s self, name: &'s str) -> Option<&'s [u8]>;
     fn claim(&self, name: &str) -> Option<String>;
 }
 
-impl<V: View> ObjectView for V {
+impl<V: View> Request for V {
     fn method(&self) -> &str {
         View::method(self)
     }

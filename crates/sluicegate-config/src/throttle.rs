@@ -39,19 +39,11 @@ pub use crate::compile::throttle::FileRequests;
 #[derive(Debug, Clone)]
 pub struct FileThrottle {
     throttle: Throttle,
-    requests: FileRequests,
     in_force: Arc<ArcSwap<throttle::Requests>>,
     /// The settings in force, locked while they are replaced.
     spec: Arc<Mutex<document::Throttle>>,
-    once: Once,
-}
-
-/// What a layer reads when it is made.
-#[derive(Debug, Clone)]
-struct Once {
-    when_shed: WhenShed,
-    hold_until: HoldUntil,
-    announces: bool,
+    /// What it reads when it is made does not change.
+    layer: FileThrottleLayer,
 }
 
 /// A layer of the throttle of a file.
@@ -67,16 +59,22 @@ impl FileThrottle {
         let in_force = Arc::new(ArcSwap::from_pointee(throttling.requests.clone()));
         let requests = FileRequests::new(&in_force, partitions?);
         let spec = &throttling.spec;
-        let once = Once {
-            when_shed: when_shed(spec),
-            hold_until: match spec.hold_until.unwrap_or_default() {
+        let layer = throttle
+            .layer()
+            .criticality(requests.clone())
+            .predict_by(requests.clone())
+            .fair_by(requests.fair())
+            .deadline(requests.clone())
+            .exempt(requests.clone())
+            .partition_by(requests)
+            .when_shed(when_shed(spec))
+            .hold_until(match spec.hold_until.unwrap_or_default() {
                 document::HoldUntil::Head => HoldUntil::Head,
                 document::HoldUntil::End => HoldUntil::Body,
-            },
-            announces: spec.announce,
-        };
+            });
+        let layer = if spec.announce { layer.announce() } else { layer };
         let spec = Arc::new(Mutex::new(spec.clone()));
-        Ok(Self { throttle, requests, in_force, spec, once })
+        Ok(Self { throttle, in_force, spec, layer })
     }
 
     /// The throttle, for its snapshot and its metrics.
@@ -86,19 +84,7 @@ impl FileThrottle {
 
     /// A layer that lets requests through as the throttle starts them, and reads them as the file in force says.
     pub fn layer(&self) -> FileThrottleLayer {
-        let requests = &self.requests;
-        let layer = self
-            .throttle
-            .layer()
-            .criticality(requests.clone())
-            .predict_by(requests.clone())
-            .fair_by(requests.fair())
-            .deadline(requests.clone())
-            .exempt(requests.clone())
-            .partition_by(requests.clone())
-            .when_shed(self.once.when_shed.clone())
-            .hold_until(self.once.hold_until);
-        if self.once.announces { layer.announce() } else { layer }
+        self.layer.clone()
     }
 
     /// Changes the settings.

@@ -15,7 +15,7 @@ use super::key::Text;
 use super::limit::{Budget, Names};
 use super::{Context, tiers};
 use crate::absent::Cpu;
-use crate::document::{self, Amount};
+use crate::document;
 use crate::environment::CapacityFn;
 use crate::source::DocumentPath;
 use crate::words::InWords;
@@ -307,36 +307,19 @@ impl Load {
             }
             (None, Some(0), None) => {
                 let path = path.name("in_flight");
-                context.report(&path, "there are never fewer than 0 requests, expected at least 1");
-                None
+                context.refuse(&path, "there are never fewer than 0 requests, expected at least 1")
             }
             (None, Some(bound), None) => {
                 let load = context.environment.load_below(bound);
                 context.check(&path.name("in_flight"), load).map(Self::InFlight)
             }
-            (None, None, Some(share)) => Self::cpu(share, &path.name("cpu"), context),
-            _ => {
-                context.report(
-                    path,
-                    "`while` takes exactly one of `has_capacity`, `in_flight` and `cpu`",
-                );
-                None
+            (None, None, Some(share)) => {
+                let path = path.name("cpu");
+                let share = context.share(share, &path)?;
+                context.check(&path, Cpu::below(share)).map(Self::Cpu)
             }
+            _ => context
+                .refuse(path, "`while` takes exactly one of `has_capacity`, `in_flight` and `cpu`"),
         }
-    }
-
-    fn cpu(share: &Amount, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
-        let percent = match share {
-            Amount::Percent(text) => context.percent(text, path)?,
-            Amount::Count(count) => {
-                context.report(
-                    path,
-                    format!("`{count}` is not a percentage, expected one such as `80%`"),
-                );
-                return None;
-            }
-        };
-        // Percentages up to 100 are exact as `f64`.
-        context.check(path, Cpu::below(percent as f64 / 100.0)).map(Self::Cpu)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sluicegate_core::{Ip, Limit};
 
 use crate::absent::{GeoDatabase, GeoKey, Hours};
-use crate::document::{Document, Texts};
+use crate::document::{Amount, Document, Texts};
 use crate::environment::Environment;
 use crate::source::DocumentPath;
 use crate::source::{Diagnostic, PolicyError};
@@ -129,6 +129,16 @@ impl<'a> Context<'a> {
         self.problems.borrow_mut().push(self.document.source.problem(path, message));
     }
 
+    /// Reports an error in the value at `path`, of which nothing is made.
+    pub(super) fn refuse<T>(
+        &self,
+        path: &DocumentPath<'_>,
+        message: impl Into<String>,
+    ) -> Option<T> {
+        self.report(path, message);
+        None
+    }
+
     /// Reports a list that is empty in the text. It would mean the same as none, and reads like the opposite.
     pub(super) fn not_empty(&self, path: &DocumentPath<'_>) {
         if self.document.source.has_empty(path) {
@@ -165,8 +175,7 @@ impl<'a> Context<'a> {
     /// Checks that a name is not empty.
     pub(super) fn name(&self, kind: &str, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         if name.is_empty() {
-            self.report(path, format!("the name is empty, expected the name of a {kind}"));
-            return None;
+            return self.refuse(path, format!("the name is empty, expected the name of a {kind}"));
         }
         Some(name.into())
     }
@@ -175,13 +184,12 @@ impl<'a> Context<'a> {
     pub(super) fn header_name(&self, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.bytes().all(fits) {
-            self.report(
+            return self.refuse(
                 path,
                 format!(
                     "`{name}` is not the name of a header, expected a name such as `x-api-key`"
                 ),
             );
-            return None;
         }
         Some(name.into())
     }
@@ -189,8 +197,7 @@ impl<'a> Context<'a> {
     /// Checks the name of a header that requests are told apart by.
     pub(super) fn request_header(&self, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         if name.eq_ignore_ascii_case("host") {
-            self.report(path, HOST);
-            return None;
+            return self.refuse(path, HOST);
         }
         self.header_name(name, path)
     }
@@ -221,6 +228,15 @@ impl<'a> Context<'a> {
             );
         }
         fits
+    }
+
+    /// Parses a share such as `"80%"`. Percentages up to 100 are exact as `f64`.
+    pub(super) fn share(&self, share: &Amount, path: &DocumentPath<'_>) -> Option<f64> {
+        match share {
+            Amount::Percent(text) => self.percent(text, path).map(|percent| percent as f64 / 100.0),
+            Amount::Count(count) => self
+                .refuse(path, format!("`{count}` is not a percentage, expected one such as `80%`")),
+        }
     }
 
     /// `made`, if no error was reported.

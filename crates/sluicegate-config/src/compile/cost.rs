@@ -14,7 +14,7 @@ use sluicegate_llm::{Count, Tokens, tokens, used_tokens};
 use super::Context;
 use super::context::Name;
 use crate::document::{self, CostTable, Settle, SettleTable};
-use crate::environment::{CostFn, Request};
+use crate::environment::CostFn;
 use crate::source::DocumentPath;
 
 /// The cost of a request.
@@ -37,7 +37,7 @@ impl<V: View> CostOf<V> for Cost {
             Self::Query(cost) => cost.of(view),
             Self::Body(cost) => cost.of(view),
             Self::Tokens(cost) => cost.of(view),
-            Self::Call(cost) => Ok(cost(&Request::of(view))),
+            Self::Call(cost) => Ok(cost(view)),
         }
     }
 
@@ -71,11 +71,8 @@ impl Cost {
     ) -> Option<Self> {
         match cost {
             None => Some(Self::Fixed(1)),
-            Some(document::Cost::Fixed(0)) => {
-                context
-                    .report(path, "with a cost of 0 nothing would be charged, expected at least 1");
-                None
-            }
+            Some(document::Cost::Fixed(0)) => context
+                .refuse(path, "with a cost of 0 nothing would be charged, expected at least 1"),
             Some(document::Cost::Fixed(cost)) => Some(Self::Fixed(*cost)),
             Some(document::Cost::Table(table)) => Self::from_table(table, path, context),
         }
@@ -101,13 +98,10 @@ impl Cost {
                 let fits = bounds_fit(table, path, context);
                 Some(Self::Query(within(cost_from(Query(name?)), table, fits)?))
             }
-            (None, None, Some(0), None) => {
-                context.report(
-                    &path.name("body"),
-                    "a cost for each 0 bytes would be infinite, expected at least 1",
-                );
-                None
-            }
+            (None, None, Some(0), None) => context.refuse(
+                &path.name("body"),
+                "a cost for each 0 bytes would be infinite, expected at least 1",
+            ),
             (None, None, Some(bytes), None) => {
                 let fits = bounds_fit(table, path, context);
                 for (name, spec) in [("per", table.per), ("scale", table.scale)] {
@@ -131,10 +125,7 @@ impl Cost {
                 let call = context.environment.named_cost(name);
                 context.check(&path.name("call"), call).map(Self::Call)
             }
-            _ => {
-                context.report(path, ONE);
-                None
-            }
+            _ => context.refuse(path, ONE),
         }
     }
 }
@@ -149,11 +140,10 @@ impl Cost {
     ) -> Option<Self> {
         let CostTable { tokens: spec, default, most, .. } = *table;
         if *table != (CostTable { tokens: spec, default, most, ..CostTable::default() }) {
-            context.report(
+            return context.refuse(
                 path,
                 "`tokens` is the whole cost, expected only `default` and `most` besides",
             );
-            return None;
         }
         if !bounds_fit(table, path, context) {
             return None;
@@ -312,14 +302,12 @@ fn settled_cost(
         Settle::Response => Some(Box::new(|reply| reply.cost())),
         Settle::Table(table) => {
             let SettleTable { header: Some(header), tokens: None, .. } = table else {
-                context
-                    .report(path, "a cost has one source: expected one of `header` and `tokens`");
-                return None;
+                return context
+                    .refuse(path, "a cost has one source: expected one of `header` and `tokens`");
             };
             let name = context.header_name(header, &path.name("header"));
             if table.scale == Some(0) {
-                context.report(&path.name("scale"), "`scale` is 0, expected at least 1");
-                return None;
+                return context.refuse(&path.name("scale"), "`scale` is 0, expected at least 1");
             }
             Some(match table.scale {
                 None => Box::new(reply_header(name?)),

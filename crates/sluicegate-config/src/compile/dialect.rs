@@ -46,8 +46,7 @@ pub(super) fn dialect<T>(
         }
     }
     if is_valid && is_empty {
-        context.report(path, NOTHING);
-        return None;
+        return context.refuse(path, NOTHING);
     }
     is_valid.then_some(dialect)
 }

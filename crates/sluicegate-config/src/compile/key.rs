@@ -94,8 +94,7 @@ impl Key {
     ) -> Option<Self> {
         let keys = Self::list(keys, path, context)?;
         if !(2..=4).contains(&keys.len()) {
-            context.report(path, "`first` takes two to four keys");
-            return None;
+            return context.refuse(path, "`first` takes two to four keys");
         }
         Some(Self::First(First(keys.into())))
     }
@@ -138,12 +137,11 @@ impl Text {
             }
             document::Key::Const(text) => Some(Self::Const(text.as_str().into())),
             _ => {
-                context.report(
+                context.refuse(
                     path,
                     "a tier must come from a value that the service has verified, because a client can choose \
                      all others: expected { claim = \"..\" } or { const = \"..\" }",
-                );
-                None
+                )
             }
         }
     }

@@ -112,13 +112,9 @@ fn banned(
             let limit = context.check(path, limit?.try_ban(time?))?;
             context.check(&path.name("after"), limit.try_ban_after(after, within?))
         }
-        (Some(_), None) => {
-            context.report(path, "`after` needs a time: expected `within` as well");
-            None
-        }
+        (Some(_), None) => context.refuse(path, "`after` needs a time: expected `within` as well"),
         (None, Some(_)) => {
-            context.report(path, "`within` needs a number: expected `after` as well");
-            None
+            context.refuse(path, "`within` needs a number: expected `after` as well")
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The tables of `sluicegate proxy`, checked.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,13 +74,13 @@ pub struct UpstreamTls {
 }
 
 /// The sizes of heads that are allowed: hyper needs 8 KiB, and more than 1 MiB for each of 10,000 connections is too much.
-const HEADS: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
+const HEADS: RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
 
 /// The sizes of bodies that are allowed. Requests for language models with images have up to 50 MB.
-const BODIES: std::ops::RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
+const BODIES: RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
 
 /// The numbers of fields that are allowed. The proxy itself writes some.
-const FIELDS: std::ops::RangeInclusive<u64> = 16..=1_000;
+const FIELDS: RangeInclusive<u64> = 16..=1_000;
 
 /// The most connections, requests and idle connections that a file can ask for. A process has fewer descriptors.
 const MOST: u64 = 1_000_000;
@@ -97,15 +98,9 @@ pub(super) fn listen(
         let clients = tls.clients.as_ref().map(PathBuf::from);
         (PathBuf::from(&tls.certificate), PathBuf::from(&tls.key), clients)
     });
-    let head = spec.head.unwrap_or(32 * 1024);
-    let head = HEADS.contains(&head).then_some(head).ok_or("expected 8192 to 1048576 bytes");
-    let head = context.check(&path.name("head"), head);
-    let body = spec.body.unwrap_or(2 * 1024 * 1024);
-    let body = BODIES.contains(&body).then_some(body).ok_or("expected 1024 to 67108864 bytes");
-    let body = context.check(&path.name("body"), body);
-    let fields = spec.fields.unwrap_or(200);
-    let fields = FIELDS.contains(&fields).then_some(fields).ok_or("expected 16 to 1000 fields");
-    let fields = context.check(&path.name("fields"), fields);
+    let head = reader.within("head", spec.head, 32 * 1024, HEADS, "bytes");
+    let body = reader.within("body", spec.body, 2 * 1024 * 1024, BODIES, "bytes");
+    let fields = reader.within("fields", spec.fields, 200, FIELDS, "fields");
     let connections = reader.count("connections", spec.connections, 10_000);
     let head_timeout = reader.time("head_timeout", spec.head_timeout.as_deref(), 10);
     let idle_timeout = reader.time("idle_timeout", spec.idle_timeout.as_deref(), 75);
@@ -116,9 +111,9 @@ pub(super) fn listen(
         address: address?,
         tls,
         connections: connections?,
-        head: usize::try_from(head?).ok()?,
-        body: usize::try_from(body?).ok()?,
-        fields: usize::try_from(fields?).ok()?,
+        head: head?,
+        body: body?,
+        fields: fields?,
         underscores: spec.underscores,
         head_timeout: head_timeout?,
         idle_timeout: idle_timeout?,
@@ -137,8 +132,8 @@ fn upgrades(
     let protocols: Vec<_> = spec.as_slice().iter().map(|name| name.to_ascii_lowercase()).collect();
     if protocols.iter().any(|name| name == "h2c") {
         // An upgraded connection is a tunnel: every request in it would pass uncounted.
-        context.report(path, "requests in a tunnel of HTTP/2 are not counted, expected no `h2c`");
-        return None;
+        return context
+            .refuse(path, "requests in a tunnel of HTTP/2 are not counted, expected no `h2c`");
     }
     let known = protocols.iter().map(|name| context.header_name(name, path)).collect::<Vec<_>>();
     known.iter().all(Option::is_some).then_some(protocols)
@@ -180,9 +175,8 @@ fn tls(
 ) -> Option<UpstreamTls> {
     let Some(spec) = spec else { return Some(UpstreamTls::default()) };
     if !is_tls {
-        context
-            .report(path, "the application does not speak TLS, expected a `url` with `https://`");
-        return None;
+        return context
+            .refuse(path, "the application does not speak TLS, expected a `url` with `https://`");
     }
     let identity = match (&spec.certificate, &spec.key) {
         (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
@@ -246,13 +240,29 @@ impl Reader<'_> {
         }
     }
 
+    fn within(
+        &self,
+        name: &str,
+        spec: Option<u64>,
+        otherwise: u64,
+        range: RangeInclusive<u64>,
+        what: &str,
+    ) -> Option<usize> {
+        let size = spec.unwrap_or(otherwise);
+        if !range.contains(&size) {
+            let expected = format!("expected {} to {} {what}", range.start(), range.end());
+            return self.context.refuse(&self.path.name(name), expected);
+        }
+        usize::try_from(size).ok()
+    }
+
     fn count(&self, name: &str, spec: Option<u64>, otherwise: u64) -> Option<usize> {
         let count = spec.unwrap_or(otherwise);
-        let fits = (1..=MOST).contains(&count).then_some(count);
-        let count = fits.ok_or_else(|| format!("{count} is not from 1 to {MOST}"));
-        self.context
-            .check(&self.path.name(name), count)
-            .and_then(|count| usize::try_from(count).ok())
+        if !(1..=MOST).contains(&count) {
+            let what = format!("{count} is not from 1 to {MOST}");
+            return self.context.refuse(&self.path.name(name), what);
+        }
+        usize::try_from(count).ok()
     }
 }
 

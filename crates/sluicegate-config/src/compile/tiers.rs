@@ -25,16 +25,10 @@ pub(super) fn by_tier(
     let chosen = match (&spec.by, &spec.customer) {
         (Some(key), None) => Text::new(key, &path.name("by"), context).map(TierKey::Tier),
         (None, Some(key)) => Text::new(key, &path.name("customer"), context).map(TierKey::Customer),
-        (None, None) => {
-            context.report(
-                path,
-                "the source of the tier is missing: expected one of `by` and `customer`",
-            );
-            None
-        }
+        (None, None) => context
+            .refuse(path, "the source of the tier is missing: expected one of `by` and `customer`"),
         (Some(_), Some(_)) => {
-            context.report(path, "the tier has two sources: expected one of `by` and `customer`");
-            None
+            context.refuse(path, "the tier has two sources: expected one of `by` and `customer`")
         }
     };
     // One that is no tier would be the default for every request, which needs no `by`.

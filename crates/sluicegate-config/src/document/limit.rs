@@ -1,10 +1,8 @@
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess};
 
-use super::shape::{Amount, Shaped, deserialize_shaped};
+use super::shape::{Amount, deserialize_texts_or_tables};
 
 /// A limit: a text such as `100/minute burst 20`, or a table.
 ///
@@ -89,30 +87,9 @@ pub(crate) struct BanTable {
     pub(crate) within: Option<String>,
 }
 
-impl<'de> Shaped<'de> for Limit {
-    const EXPECTED: &'static str =
-        "a limit such as \"100/minute burst 20\" or { rate = \"100/minute\", burst = 20 }";
-
-    fn text<E: Error>(text: &str) -> Result<Self, E> {
-        Ok(Self::Text(text.to_owned()))
-    }
-
-    fn table<A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        LimitTable::deserialize(MapAccessDeserializer::new(table)).map(Self::Table)
-    }
+deserialize_texts_or_tables! {
+    Limit: "a limit such as \"100/minute burst 20\" or { rate = \"100/minute\", burst = 20 }",
+        Text, Table(LimitTable);
+    Ban: "a time such as \"5 minutes\" or { for = \"5 minutes\", after = 3, within = \"1 minute\" }",
+        Time, Table(BanTable);
 }
-
-impl<'de> Shaped<'de> for Ban {
-    const EXPECTED: &'static str =
-        "a time such as \"5 minutes\" or { for = \"5 minutes\", after = 3, within = \"1 minute\" }";
-
-    fn text<E: Error>(text: &str) -> Result<Self, E> {
-        Ok(Self::Time(text.to_owned()))
-    }
-
-    fn table<A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        BanTable::deserialize(MapAccessDeserializer::new(table)).map(Self::Table)
-    }
-}
-
-deserialize_shaped!(Limit, Ban);

@@ -106,7 +106,27 @@ macro_rules! deserialize_tables {
     )*};
 }
 
-pub(super) use {deserialize_shaped, deserialize_tables};
+/// Implements `Deserialize` for types of which one variant is a text, and another one a table.
+macro_rules! deserialize_texts_or_tables {
+    ($($type:ident: $expected:literal, $text:ident, $variant:ident($table:ty);)*) => {$(
+        impl<'de> $crate::document::shape::Shaped<'de> for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn text<E: serde::de::Error>(text: &str) -> Result<Self, E> {
+                Ok(Self::$text(text.to_owned()))
+            }
+
+            fn table<A: serde::de::MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
+                let table = serde::de::value::MapAccessDeserializer::new(table);
+                <$table>::deserialize(table).map(Self::$variant)
+            }
+        }
+
+        $crate::document::shape::deserialize_shaped!($type);
+    )*};
+}
+
+pub(super) use {deserialize_shaped, deserialize_tables, deserialize_texts_or_tables};
 
 /// A text, or a list of alternatives.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,9 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
 
-use super::shape::{Amount, Shaped, deserialize_shaped, deserialize_tables};
+use super::shape::{
+    Amount, Shaped, deserialize_shaped, deserialize_tables, deserialize_texts_or_tables,
+};
 use super::{Condition, HoldUntil, Key, Redirect};
 
 /// Overload protection: a queue in front of the service that is bounded in cost and drained at the service's capacity.
@@ -238,29 +240,10 @@ pub(crate) struct Degrade {
     pub(crate) degrade: u64,
 }
 
-impl<'de> Shaped<'de> for QueueBound {
-    const EXPECTED: &'static str = "a time such as \"200 ms\", or { cost = 1000 }";
-
-    fn text<E: Error>(text: &str) -> Result<Self, E> {
-        Ok(Self::Time(text.to_owned()))
-    }
-
-    fn table<A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        QueueCost::deserialize(MapAccessDeserializer::new(table)).map(Self::Cost)
-    }
-}
-
-impl<'de> Shaped<'de> for Deadline {
-    const EXPECTED: &'static str =
-        "a time such as \"1 second\", or { header = \"x-deadline-ms\" }, or { grpc = true }";
-
-    fn text<E: Error>(text: &str) -> Result<Self, E> {
-        Ok(Self::Time(text.to_owned()))
-    }
-
-    fn table<A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        DeadlineTable::deserialize(MapAccessDeserializer::new(table)).map(Self::Table)
-    }
+deserialize_texts_or_tables! {
+    QueueBound: "a time such as \"200 ms\", or { cost = 1000 }", Time, Cost(QueueCost);
+    Deadline: "a time such as \"1 second\", or { header = \"x-deadline-ms\" }, or { grpc = true }",
+        Time, Table(DeadlineTable);
 }
 
 impl<'de> Shaped<'de> for WhenShed {
@@ -297,7 +280,7 @@ struct ShedTable {
     degrade: Option<u64>,
 }
 
-deserialize_shaped!(QueueBound, Deadline, WhenShed);
+deserialize_shaped!(WhenShed);
 
 deserialize_tables! {
     Throttle: "a table with `capacity` and `queue`",

@@ -24,17 +24,17 @@ pub(super) fn document(
 ) -> Document {
     let ways = ways(domain);
     look_at_quotas(&ways, found);
-    let conditions = Conditions::new(&ways, descriptors, found);
+    let conditions = conditions(&ways, descriptors, found);
     let proxies = descriptors.proxies().cloned();
     let mut document = Document { proxies, ..Document::default() };
     if let Some(location) = domain.descriptors_at {
         document.source.mark_as("rules", location, "descriptors");
     }
     let mut names = BTreeSet::new();
-    for (at, way) in ways.iter().enumerate() {
+    for (way, condition) in ways.iter().zip(conditions) {
         let Rate::Per(count, unit) = way.limit.rate else { continue };
         let Some(limit) = limit(way, count, unit.period(), descriptors, found) else { continue };
-        let when = match conditions.of(at) {
+        let when = match condition {
             Question::Never => continue,
             Question::Always => None,
             Question::If(condition) => Some(*condition),
@@ -162,39 +162,30 @@ fn warn_of_many(ways: &[LimitPath<'_>], found: &mut Diagnostics) {
 }
 
 /// The condition of each way: the service would find its limit, and no limit that replaces it.
-struct Conditions {
-    of_ways: Vec<Question>,
-}
-
-impl Conditions {
-    fn new(ways: &[LimitPath<'_>], descriptors: &Descriptors, found: &mut Diagnostics) -> Self {
-        let mut translation =
-            Translation { descriptors, found, reported: BTreeSet::new(), left: COMPARED };
-        let mut replacing: HashMap<&str, Vec<_>> = HashMap::new();
-        for way in ways {
-            for name in way.limit.replaces.iter().collect::<BTreeSet<_>>() {
-                replacing.entry(name).or_default().push(way);
-            }
+fn conditions(
+    ways: &[LimitPath<'_>],
+    descriptors: &Descriptors,
+    found: &mut Diagnostics,
+) -> Vec<Question> {
+    let mut translation =
+        Translation { descriptors, found, reported: BTreeSet::new(), left: COMPARED };
+    let mut replacing: HashMap<&str, Vec<_>> = HashMap::new();
+    for way in ways {
+        for name in way.limit.replaces.iter().collect::<BTreeSet<_>>() {
+            replacing.entry(name).or_default().push(way);
         }
-        let replacing = |way: &LimitPath<'_>| {
-            let name = way.limit.name.as_deref()?;
-            replacing.get(name).map(Vec::as_slice)
-        };
-        let of_ways = ways
-            .iter()
-            .map(|way| match way.limit.rate {
-                Rate::Unlimited => Question::Never,
-                Rate::Per(..) => translation.of(way, replacing(way).unwrap_or_default()),
-            })
-            .collect();
-        translation.unknown_names(ways);
-        Self { of_ways }
     }
-
-    /// The condition of the way at this index.
-    fn of(&self, at: usize) -> Question {
-        self.of_ways.get(at).cloned().unwrap_or(Question::Never)
-    }
+    let replacing = |way: &LimitPath<'_>| {
+        let name = way.limit.name.as_deref()?;
+        replacing.get(name).map(Vec::as_slice)
+    };
+    let of_ways = ways.iter().map(|way| match way.limit.rate {
+        Rate::Unlimited => Question::Never,
+        Rate::Per(..) => translation.of(way, replacing(way).unwrap_or_default()),
+    });
+    let of_ways = of_ways.collect();
+    translation.unknown_names(ways);
+    of_ways
 }
 
 struct Translation<'r> {

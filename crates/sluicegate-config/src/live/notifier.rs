@@ -12,33 +12,14 @@ const QUIET: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The time between attempts to watch a directory.
-const AGAIN: Duration = Duration::from_secs(1);
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a text must stay the same before it takes effect. A program that writes a file in place pauses for less
 /// between two writes.
-const STABLE: Duration = Duration::from_millis(200);
+pub(super) const STABLE: Duration = Duration::from_millis(200);
 
 /// The longest wait for a program that has written to the file and not closed it yet.
 const OPEN: Duration = Duration::from_secs(10);
-
-/// What the thread waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
-    /// An event.
-    Event,
-    /// An event or a timeout, because some directory is not watched.
-    Retry,
-    /// A moment, after which the same text must be found again.
-    Stable,
-}
-
-/// What the thread does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Something may have changed in one of the directories.
-    Look,
-    Stop,
-}
 
 /// Wakes the thread. Several notifications before the thread waits count as one, so nothing piles up behind a slow
 /// listener.
@@ -82,23 +63,22 @@ impl Notifier {
 }
 
 impl Notifications {
-    /// Waits for a notification and for the end of the burst of events. `until` bounds the wait.
-    pub(super) fn wait(&self, until: Until) -> Next {
-        let first = match until {
-            Until::Event => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Until::Retry => self.receiver.recv_timeout(AGAIN),
-            Until::Stable => self.receiver.recv_timeout(STABLE),
+    /// Waits for a notification, at most for this time, and for the end of the burst of events. Returns whether to go on.
+    pub(super) fn wait(&self, most: Option<Duration>) -> bool {
+        let first = match most {
+            None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(most) => self.receiver.recv_timeout(most),
         };
         match first {
             Ok(()) => self.quiet(Instant::now()),
-            Err(RecvTimeoutError::Timeout) => self.next(),
-            Err(RecvTimeoutError::Disconnected) => Next::Stop,
+            Err(RecvTimeoutError::Timeout) => self.goes_on(),
+            Err(RecvTimeoutError::Disconnected) => false,
         }
     }
 
     /// Waits for a pause in events while no program writes.
-    fn quiet(&self, since: Instant) -> Next {
-        while self.next() == Next::Look {
+    fn quiet(&self, since: Instant) -> bool {
+        while self.goes_on() {
             let open = self.written.load(Ordering::Acquire);
             let (pause, most) = if open { (OPEN, OPEN) } else { (QUIET, LONGEST) };
             let was_notified = self.receiver.recv_timeout(pause).is_ok();
@@ -106,11 +86,11 @@ impl Notifications {
                 break;
             }
         }
-        self.next()
+        self.goes_on()
     }
 
-    fn next(&self) -> Next {
-        if self.stop.load(Ordering::Acquire) { Next::Stop } else { Next::Look }
+    fn goes_on(&self) -> bool {
+        !self.stop.load(Ordering::Acquire)
     }
 }
 
@@ -124,7 +104,7 @@ mod tests {
     fn a_burst_of_changes_is_one() {
         let (notifier, notifications) = Notifier::new();
         (0..1_000).for_each(|_| notifier.notify());
-        assert_eq!(notifications.wait(Until::Event), Next::Look);
+        assert!(notifications.wait(None));
         assert!(notifications.receiver.try_recv().is_err());
     }
 
@@ -133,13 +113,13 @@ mod tests {
         let (notifier, notifications) = Notifier::new();
         notifier.notify();
         notifier.stop();
-        assert_eq!(notifications.wait(Until::Event), Next::Stop);
+        assert!(!notifications.wait(None));
         let (notifier, notifications) = Notifier::new();
         notifier.stop();
-        assert_eq!(notifications.wait(Until::Retry), Next::Stop);
+        assert!(!notifications.wait(Some(AGAIN)));
         let (notifier, notifications) = Notifier::new();
         drop(notifier);
-        assert_eq!(notifications.wait(Until::Event), Next::Stop);
+        assert!(!notifications.wait(None));
     }
 
     #[test]
@@ -154,7 +134,7 @@ mod tests {
                 thread::yield_now();
             }
         });
-        assert_eq!(notifications.wait(Until::Event), Next::Look);
+        assert!(notifications.wait(None));
         done.store(true, Ordering::Relaxed);
         noise.join().expect("it only notifies");
         drop(notifier);
@@ -178,7 +158,7 @@ mod tests {
             writer.written(false);
             writer.notify();
         });
-        assert_eq!(notifications.wait(Until::Event), Next::Look);
+        assert!(notifications.wait(None));
         assert!(closed.load(Ordering::Acquire));
         writer.join().expect("it only notifies");
     }

@@ -13,13 +13,14 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use std::{fmt, fs};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
 
 use super::file::Contents;
-use super::notifier::{Next, Notifications, Notifier, Until};
+use super::notifier::{AGAIN, Notifications, Notifier, STABLE};
 use super::{Event, Live};
 
 /// Watches a file until it is dropped; see [`Live::watch`](super::Live::watch).
@@ -118,7 +119,7 @@ struct Thread<F: Follow> {
 impl<F: Follow> Thread<F> {
     fn run(mut self) {
         let mut watched = true;
-        while self.notifications.wait(self.until(watched)) == Next::Look {
+        while self.notifications.wait(self.most(watched)) {
             // The panic of a listener was reported already, and must not stop the watch.
             let look = AssertUnwindSafe(|| {
                 watched = self.watch(watched);
@@ -128,11 +129,12 @@ impl<F: Follow> Thread<F> {
         }
     }
 
-    fn until(&self, watched: bool) -> Until {
+    /// How long to wait for an event: until the same has to be found again, or a directory is tried again.
+    fn most(&self, watched: bool) -> Option<Duration> {
         match (&self.snapshot, watched) {
-            (Some(_), _) => Until::Stable,
-            (None, true) => Until::Event,
-            (None, false) => Until::Retry,
+            (Some(_), _) => Some(STABLE),
+            (None, true) => None,
+            (None, false) => Some(AGAIN),
         }
     }
 

@@ -4,8 +4,8 @@ use std::iter::Enumerate;
 use std::slice;
 
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -129,8 +129,8 @@ impl<'de> Deserializer<'de> for &Node {
         visitor: V,
     ) -> Result<V::Value, FormError> {
         match &self.data {
-            Data::Stub(_) => visitor.visit_enum(Word(ANY_TEXT)),
-            Data::Text(text) => visitor.visit_enum(Word(text)),
+            Data::Stub(_) => visitor.visit_enum(ANY_TEXT.into_deserializer()),
+            Data::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             _ => Err(self.unlike("a text")),
         }
     }
@@ -189,41 +189,5 @@ impl<'de> MapAccess<'de> for Table<'_> {
             return Err(FormError::custom("a value is read before its name"));
         };
         seed.deserialize(node).map_err(|error| error.under(Step::Name(name.clone())))
-    }
-}
-
-/// A variant without data.
-struct Word<'n>(&'n str);
-
-impl<'de> EnumAccess<'de> for Word<'_> {
-    type Error = FormError;
-    type Variant = Self;
-
-    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), FormError> {
-        Ok((seed.deserialize(self.0.into_deserializer())?, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Word<'_> {
-    type Error = FormError;
-
-    fn unit_variant(self) -> Result<(), FormError> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, FormError> {
-        Err(FormError::custom("expected a text alone"))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, FormError> {
-        Err(FormError::custom("expected a text alone"))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, FormError> {
-        Err(FormError::custom("expected a text alone"))
     }
 }

@@ -195,8 +195,7 @@ fn hours(spec: &document::Hours, path: &DocumentPath<'_>, context: &Context<'_>)
     if let Some(between) = &spec.between {
         let path = path.name("between");
         let [from, to] = between.as_slice() else {
-            context.report(&path, TWO);
-            return None;
+            return context.refuse(&path, TWO);
         };
         hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));
     }

@@ -163,8 +163,7 @@ impl Reader<'_> {
             }
             (None, true) => DeadlineHeader::grpc(),
             _ => {
-                self.context.report(&path, "expected either `header` or `grpc = true`");
-                return None;
+                return self.context.refuse(&path, "expected either `header` or `grpc = true`");
             }
         };
         Some(Deadline::Header(match otherwise {

@@ -8,7 +8,7 @@ use sluicegate_throttle::{Classes, Throttle};
 
 use super::setting_of;
 use crate::compile::context::Context;
-use crate::document::{self, Adaptive, Amount, QueueBound, QueueCost, ReportedCost};
+use crate::document::{self, Adaptive, QueueBound, QueueCost, ReportedCost};
 use crate::source::DocumentPath;
 
 /// Settings that work. They are kept as steps, because a builder makes one throttle, and a reload needs another.
@@ -120,8 +120,9 @@ impl Reader<'_> {
 
     fn text(&self, setting: &str, spec: Option<&str>) -> Option<Option<String>> {
         if spec == Some("") {
-            self.report(setting, "the name is empty, expected one such as `api`");
-            return None;
+            return self
+                .context
+                .refuse(&self.path.name(setting), "the name is empty, expected one such as `api`");
         }
         Some(spec.map(str::to_owned))
     }
@@ -145,15 +146,14 @@ impl Reader<'_> {
             + usize::from(spec.cpu.is_some())
             + usize::from(spec.adaptive.is_some());
         if count != 1 {
-            self.context.report(
+            return self.context.refuse(
                 &path,
                 "a throttle has one capacity, expected exactly one of `requests_per_second`, `cost_per_second`, \
                  `cpu`, `in_flight` and `adaptive`",
             );
-            return None;
         }
         if let Some(share) = &spec.cpu {
-            let share = self.share(share, &path.name("cpu"))?;
+            let share = self.context.share(share, &path.name("cpu"))?;
             return Some(step(move |to| to.cpu(share)));
         }
         match &spec.adaptive {
@@ -168,14 +168,13 @@ impl Reader<'_> {
         let min = min.unwrap_or_else(|| max.min(2));
         let start = start.unwrap_or_else(|| 20.clamp(min.min(max), max));
         if min == 0 || min > start || start > max {
-            self.context.report(
+            return self.context.refuse(
                 path,
                 format!(
                     "the limit starts at {start} and stays from {min} to {max}: expected 1 or more, in ascending \
                      order `min`, `start`, `max`"
                 ),
             );
-            return None;
         }
         let [start, min, max] = [start, min, max].map(size);
         Some(step(move |to| to.adaptive(Bandwidth::new(start, min, max))))
@@ -213,25 +212,11 @@ impl Reader<'_> {
         let partition = |(i, spec): (usize, &document::Partition)| {
             let path = list.index(i);
             let name = self.context.name("partition", &spec.name, &path.name("name"));
-            let share = self.share(&spec.share, &path.name("share"));
+            let share = self.context.share(&spec.share, &path.name("share"));
             Some((name?.to_string(), share?))
         };
         let partitions = self.spec.partitions.iter().enumerate().map(partition);
         partitions.collect::<Vec<_>>().into_iter().collect()
-    }
-
-    fn share(&self, spec: &Amount, path: &DocumentPath<'_>) -> Option<f64> {
-        match spec {
-            // Percentages up to 100 are exact as `f64`.
-            Amount::Percent(text) => {
-                self.context.percent(text, path).map(|percent| percent as f64 / 100.0)
-            }
-            Amount::Count(count) => {
-                let message = format!("`{count}` is not a percentage, expected one such as `80%`");
-                self.context.report(path, message);
-                None
-            }
-        }
     }
 }
 
