@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate_config::envoy::service::Settings;
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::{ConfigError, Gate, Observer};
+use sluicegate_core::adapter::{Gate, Observer};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;

@@ -381,7 +381,7 @@ mod tests {
         let capacities = Capacities::read(text).expect("capacities");
         let resource = |domain: &str, entries: &[(&str, &str)]| {
             let id = entries.iter().map(|&(key, value)| (key.into(), value.into())).collect();
-            capacities.source(domain, &id).map(|source| source.resource(&id))
+            capacities.source(domain, &id).map(|(capacity, draw)| capacity.resource(draw, &id))
         };
         let web = |tenant| resource("edge", &[("tenant", tenant), ("kind", "web")]);
         assert_eq!(web("acme").as_deref(), Some("acme"));

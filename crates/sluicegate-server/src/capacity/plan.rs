@@ -73,14 +73,8 @@ pub(crate) enum Value {
 /// The id of a bucket: its keys and values.
 pub type BucketId = BTreeMap<Box<str>, Box<str>>;
 
-/// What a bucket draws on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    /// The capacity.
-    pub(crate) capacity: &'a Capacity,
-    /// How it draws on it.
-    pub(crate) draw: &'a Draw,
-}
+/// What a bucket draws on: the capacity, and how it draws on it.
+pub(crate) type Source<'a> = (&'a Capacity, &'a Draw);
 
 impl Capacities {
     /// Makes the set of these capacities.
@@ -137,7 +131,7 @@ impl Capacities {
         });
         found.map(|&(at, draw)| {
             let capacity = &self.list[at];
-            Source { capacity, draw: &capacity.draws[draw] }
+            (capacity, &capacity.draws[draw])
         })
     }
 }
@@ -232,15 +226,15 @@ impl Draw {
     }
 }
 
-impl Source<'_> {
+impl Capacity {
     /// The resource of the pool: the name of the capacity, and after it each value of a key with `*`.
     ///
     /// Where that is longer than a name may be, a digest follows the name of the capacity. Otherwise nothing could be
     /// assigned to the bucket.
-    pub(crate) fn resource(&self, bucket: &BucketId) -> Box<str> {
-        let mut name = String::from(&*self.capacity.name);
+    pub(crate) fn resource(&self, draw: &Draw, bucket: &BucketId) -> Box<str> {
+        let mut name = String::from(&*self.name);
         for (key, value) in bucket {
-            if self.draw.bucket.get(key) == Some(&Value::Any) {
+            if draw.bucket.get(key) == Some(&Value::Any) {
                 name.push('/');
                 // So that no two buckets have one name.
                 name.push_str(&value.replace('%', "%25").replace('/', "%2F"));
@@ -250,7 +244,7 @@ impl Source<'_> {
             return name.into();
         }
         // Behind a `%`, values have two digits.
-        let mut short = format!("{}/%sha256-", self.capacity.name);
+        let mut short = format!("{}/%sha256-", self.name);
         for byte in Sha256::digest(&name) {
             let _ = write!(short, "{byte:02x}");
         }

@@ -37,7 +37,7 @@ impl LiveCapacities {
         let format = Format::new(reader, "there is no capacity");
         let live = Live::open(PolicyFile::new(path).format(format), Environment::new())?;
         let Some(first) = take(&read) else {
-            return Err(PoliciesError::unreadable(path, "the file was not read"));
+            return Err(PoliciesError::about(path, "the file was not read"));
         };
         let in_force = Arc::new(ArcSwap::from_pointee(first));
         let shared = Arc::downgrade(&in_force);

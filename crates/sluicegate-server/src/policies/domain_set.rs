@@ -55,7 +55,7 @@ impl Set {
         }
         match (broken.is_empty(), doubled.is_empty()) {
             (true, true) => Ok(Self(set)),
-            (true, false) => Err(PoliciesError::all(doubled).same_domain()),
+            (true, false) => Err(PoliciesError { several: true, ..PoliciesError::all(doubled) }),
             (false, _) => Err(PoliciesError::all(broken.into_iter().chain(doubled))),
         }
     }

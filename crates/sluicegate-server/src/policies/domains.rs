@@ -67,7 +67,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, PoliciesError> {
     }
     let mut texts = Texts::new(ENDINGS);
     texts.add(path);
-    let files = texts.list().map_err(|why| PoliciesError::unreadable(path, &why))?;
+    let files = texts.list().map_err(|why| PoliciesError::about(path, &why))?;
     // By the path that was given.
     Ok(files.iter().filter_map(|file| file.file_name()).map(|name| path.join(name)).collect())
 }
@@ -122,8 +122,7 @@ impl LiveDomains {
         if self.is_empty() {
             return Ok(None);
         }
-        let watching = self.texts.watch(Arc::clone(&self.shared));
-        watching.map(Some).map_err(PoliciesError::unwatched)
+        Ok(Some(self.texts.watch(Arc::clone(&self.shared))?))
     }
 
     /// Calls `listener` with what happens to the files from now on.

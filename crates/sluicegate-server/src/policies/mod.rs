@@ -14,7 +14,6 @@ use std::sync::Arc;
 use sluicegate_config::envoy::service::Domains;
 use sluicegate_config::{Changes, Environment, Live, PolicyError, WatchError, Watching};
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::ConfigError;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
@@ -70,7 +69,8 @@ impl Policies {
     /// Everything that is wrong with the file, or that there is one already.
     pub fn rules(mut self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
         if self.rules.is_some() {
-            return Err(PoliciesError::second_rules(path.as_ref()));
+            let why = "there is a file with rules already: put all rules into one file";
+            return Err(PoliciesError::about(path.as_ref(), why));
         }
         self.rules = Some(Live::open(path, Environment::new())?);
         Ok(self)
@@ -84,7 +84,8 @@ impl Policies {
     /// Everything that is wrong with the file, or that there is one already.
     pub fn capacity(mut self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
         if self.capacity.is_some() {
-            return Err(PoliciesError::second_capacity(path.as_ref()));
+            let why = "there is a file of capacity already: put all capacities into one file";
+            return Err(PoliciesError::about(path.as_ref(), why));
         }
         self.capacity = Some(LiveCapacities::open(path.as_ref())?);
         Ok(self)
@@ -121,8 +122,7 @@ impl Policies {
     ///
     /// If the system cannot watch the directory of a file.
     pub fn watch(&self) -> Result<Vec<Watching>, PoliciesError> {
-        let own = self.own().map(Live::watch).collect::<Result<Vec<_>, _>>();
-        let own = own.map_err(PoliciesError::unwatched)?;
+        let own = self.own().map(Live::watch).collect::<Result<Vec<_>, _>>()?;
         Ok(own.into_iter().chain(self.domains.watch()?).collect())
     }
 
@@ -239,28 +239,8 @@ impl PoliciesError {
         self.several
     }
 
-    pub(super) fn same_domain(self) -> Self {
-        Self { several: true, ..self }
-    }
-
-    pub(super) fn second_rules(path: &Path) -> Self {
-        let path = path.display();
-        Self::of(format!("{path}: there is a file with rules already: put all rules into one file"))
-    }
-
-    pub(super) fn second_capacity(path: &Path) -> Self {
-        let path = path.display();
-        Self::of(format!(
-            "{path}: there is a file of capacity already: put all capacities into one file"
-        ))
-    }
-
-    pub(super) fn unreadable(path: &Path, why: &str) -> Self {
+    pub(super) fn about(path: &Path, why: &str) -> Self {
         Self::of(format!("{}: {why}", path.display()))
-    }
-
-    pub(super) fn unwatched(error: WatchError) -> Self {
-        Self::of(error.to_string())
     }
 
     /// All of these.
@@ -270,9 +250,9 @@ impl PoliciesError {
     }
 }
 
-impl From<PoliciesError> for ConfigError {
-    fn from(error: PoliciesError) -> Self {
-        Self::new(error.lines)
+impl From<WatchError> for PoliciesError {
+    fn from(error: WatchError) -> Self {
+        Self::of(error.to_string())
     }
 }
 

@@ -32,12 +32,6 @@ pub(crate) struct Terms<'a> {
     pub(crate) underscores: bool,
 }
 
-impl Terms<'_> {
-    fn is_vouched(&self, name: &str) -> bool {
-        self.client_header.is_some_and(|header| header.eq_ignore_ascii_case(name))
-    }
-}
-
 /// Checks a request, and leaves it with one `Host`, which is that of its target, a target without an authority, at most
 /// one `Cookie`, and no field that `Connection` names, that could be taken for another one, or in which a stranger says who
 /// the client is. So limits read what the application gets.
@@ -45,7 +39,8 @@ pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(),
     // The order matters. Odd names go first, because they could stand for any of the fields below. What a stranger says
     // about itself goes before fields are counted, so that nobody is refused for fields that the application would not
     // get.
-    hop::strip_odd(request.headers_mut(), terms.underscores, |name| terms.is_vouched(name));
+    let is_vouched = |name: &str| hop::is_vouched(terms.client_header, name);
+    hop::strip_odd(request.headers_mut(), terms.underscores, is_vouched);
     if !terms.is_trusted {
         forwarded::strip(request.headers_mut(), terms.client_header);
     }
@@ -70,7 +65,7 @@ pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(),
     }
     // After the checks of `Host` and of the framing: a request that names one of these in `Connection` is still checked
     // by it.
-    hop::strip_named(request.headers_mut(), |name| terms.is_vouched(name));
+    hop::strip_named(request.headers_mut(), is_vouched);
     join_cookies(request.headers_mut());
     if passed(request.headers()) >= MOST_HOPS {
         return Err((StatusCode::LOOP_DETECTED, "the request goes in circles among proxies"));

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderName, VIA};
 use http::{HeaderMap, HeaderValue, Version};
 
+use crate::proxy::hop;
+
 /// The name of this proxy in `Via`.
 pub(crate) const NAME: &str = "sluicegate";
 
@@ -71,8 +73,7 @@ pub(crate) fn is_about_the_client(name: &HeaderName) -> bool {
 /// could not tell that the client has made them up.
 pub(crate) fn strip(headers: &mut HeaderMap, client_header: Option<&str>) {
     let is_untold = |name: &HeaderName| {
-        is_about_the_client(name)
-            || client_header.is_some_and(|header| header.eq_ignore_ascii_case(name.as_str()))
+        is_about_the_client(name) || hop::is_vouched(client_header, name.as_str())
     };
     remove(headers, is_untold);
 }

@@ -5,7 +5,6 @@ use http::header::{
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue};
-use sluicegate_config::Live;
 
 use crate::proxy::forwarded::{is_about_the_client, remove};
 
@@ -26,9 +25,9 @@ const KEPT: [&str; 7] =
 const ONLY_HEADERS: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHORIZATION, EXPECT, MAX_FORWARDS, CONTENT_ENCODING, CONTENT_RANGE, RANGE];
 
-/// Whether trusted proxies pass the client's address on in the field of this name, by the policies in force.
-pub(crate) fn is_vouched(live: &Live, name: &str) -> bool {
-    live.policies().client_header().is_some_and(|header| header.eq_ignore_ascii_case(name))
+/// Whether trusted proxies pass the client's address on in the field of this name.
+pub(crate) fn is_vouched(client_header: Option<&str>, name: &str) -> bool {
+    client_header.is_some_and(|header| header.eq_ignore_ascii_case(name))
 }
 
 /// Removes fields whose names have other characters than letters, digits and `-`, or only those that stand for a field

@@ -117,7 +117,7 @@ impl Quotas {
             for (bucket, unit) in &stream.buckets {
                 let Some(unit) = self.units.get_mut(unit) else { continue };
                 let source = self.capacities.source(domain, bucket);
-                if !unit.set_terms(source.map(|source| Terms::of(&source, bucket))) {
+                if !unit.set_terms(source.map(|source| Terms::of(source, bucket))) {
                     unit.abandon();
                     let bucket = Arc::clone(bucket);
                     stream.orders.push(Order { bucket, assignment: None });
@@ -222,7 +222,7 @@ impl Quotas {
         if stream.buckets.len() >= MAX_BUCKETS || self.units.len() >= MOST {
             return None;
         }
-        let terms = Terms::of(&source, &bucket);
+        let terms = Terms::of(source, &bucket);
         let bucket = Arc::new(bucket);
         let lost = stream.name.clone().map(|name| (name, domain.into(), Arc::clone(&bucket)));
         let lost = lost.and_then(|key| self.lost.remove(&key));

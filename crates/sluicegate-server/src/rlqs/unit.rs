@@ -79,14 +79,14 @@ const IDLE_LEASES: u64 = 6;
 const LEFT_OVER: u8 = u8::MAX;
 
 impl Terms {
-    pub(super) fn of(source: &Source<'_>, bucket: &BucketId) -> Self {
+    pub(super) fn of((capacity, draw): Source<'_>, bucket: &BucketId) -> Self {
         Self {
-            resource: source.resource(bucket),
-            capacity: source.capacity.per_second,
-            burst: source.capacity.burst,
-            weight: source.draw.weight,
-            band: source.draw.band,
-            lease: u64::try_from(source.capacity.lease.as_millis()).unwrap_or(u64::MAX),
+            resource: capacity.resource(draw, bucket),
+            capacity: capacity.per_second,
+            burst: capacity.burst,
+            weight: draw.weight,
+            band: draw.band,
+            lease: u64::try_from(capacity.lease.as_millis()).unwrap_or(u64::MAX),
         }
     }
 

@@ -1,7 +1,5 @@
 use std::error::Error;
 use std::fmt;
-use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 
 /// Why a server does not start.
@@ -22,10 +20,6 @@ impl ServerError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self { what: what.into(), source: Some(source.into()) }
-    }
-
-    pub(super) fn bind(port: &str, address: SocketAddr, error: io::Error) -> Self {
-        Self::because(format!("the {port} port cannot be opened at {address}"), error)
     }
 
     pub(super) fn file(

@@ -46,7 +46,8 @@ impl Listener {
         times: (Duration, Duration),
         serve: impl Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> F + Send + Sync + 'static,
     ) -> Result<Self, ServerError> {
-        let failed = |error| ServerError::bind(name, address, error);
+        let what = format!("the {name} port cannot be opened at {address}");
+        let failed = |error| ServerError::because(what.as_str(), error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let serve: Arc<Serve> =

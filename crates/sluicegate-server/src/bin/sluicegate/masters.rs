@@ -66,7 +66,7 @@ impl Masters {
         let wrong = |error: &dyn Error| format!("--masters: {error}");
         let (scheme, rest) = url.split_once("://").unwrap_or_default();
         let has_tls = matches!(scheme, "rediss" | "etcds");
-        let Files { authorities, own } = self.files(has_tls, own)?;
+        let (authorities, own) = self.files(has_tls, own)?;
         Ok(match scheme {
             "redis" | "rediss" => {
                 let mut redis = Redis::builder().url(url).client_name("sluicegate");
@@ -106,7 +106,7 @@ impl Masters {
         if !has_tls {
             return match self.masters_authorities {
                 Some(_) => Err("--masters-authorities: the URL of --masters has no TLS, expected rediss:// or etcds://".to_owned()),
-                None => Ok(Files { authorities: None, own: None }),
+                None => Ok((None, None)),
             };
         }
         let read = |option: &str, file: &Path| {
@@ -118,7 +118,7 @@ impl Masters {
         let own = own.map(|(certificate, key)| {
             Ok::<_, String>((read("--tls-certificate", certificate)?, read("--tls-key", key)?))
         });
-        Ok(Files { authorities, own: own.transpose()? })
+        Ok((authorities, own.transpose()?))
     }
 
     fn address(&self, has_tls: bool) -> Result<String, String> {
@@ -131,12 +131,8 @@ impl Masters {
     }
 }
 
-/// What is read for TLS to the store, in PEM.
-struct Files {
-    authorities: Option<Vec<u8>>,
-    /// The certificate of this server, and its key.
-    own: Option<(Vec<u8>, Vec<u8>)>,
-}
+/// What is read for TLS to the store, in PEM: authorities, and the certificate of this server with its key.
+type Files = (Option<Vec<u8>>, Option<(Vec<u8>, Vec<u8>)>);
 
 /// A host and a port.
 #[derive(Debug, Clone)]

@@ -169,9 +169,13 @@ pub(crate) fn until_stopped(
 ) -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let mut stop = StopSignals {
-        terminate: signal(SignalKind::terminate())?,
-        interrupt: signal(SignalKind::interrupt())?,
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut asked = async move || {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     };
     let mut hang_up = signal(SignalKind::hangup())?;
     let reload = std::sync::Arc::new(reload);
@@ -184,9 +188,9 @@ pub(crate) fn until_stopped(
     };
     Ok(async move {
         tokio::spawn(reloads);
-        stop.asked().await;
+        asked().await;
         tokio::spawn(async move {
-            stop.asked().await;
+            asked().await;
             tracing::warn!("asked to stop again: ended before every request was answered");
             std::process::exit(AT_ONCE);
         });
@@ -196,23 +200,6 @@ pub(crate) fn until_stopped(
 /// The exit status of a process that did not wait for its requests.
 #[cfg(unix)]
 const AT_ONCE: i32 = 1;
-
-/// The signals by which a process is asked to stop.
-#[cfg(unix)]
-struct StopSignals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl StopSignals {
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
 
 /// Ready when the process is asked to stop.
 #[cfg(not(unix))]
