@@ -26,13 +26,13 @@ use crate::words::one_of;
 pub struct Environment {
     capacities: BTreeMap<String, CapacityFn>,
     costs: BTreeMap<String, CostFn>,
-    clock: Option<Clock>,
+    pub(crate) clock: Option<Clock>,
     load: Option<InFlight>,
-    geoip: Option<GeoDatabase>,
+    pub(crate) geoip: Option<GeoDatabase>,
     /// Whether everything that a document names is assumed to exist, for a check without the service.
     assuming: bool,
     /// Whether files that a document names are not opened.
-    guessing: bool,
+    pub(crate) guessing: bool,
 }
 
 pub(crate) type CapacityFn = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -102,10 +102,6 @@ impl Environment {
         Self { guessing: true, ..Self::assuming() }
     }
 
-    pub(crate) fn opens_files(&self) -> bool {
-        !self.guessing
-    }
-
     pub(crate) fn named_capacity(&self, name: &str) -> Result<CapacityFn, String> {
         let assumed = || self.assuming.then(|| Arc::new(|| true) as CapacityFn);
         let capacity = self.capacities.get(name).cloned().or_else(assumed);
@@ -126,14 +122,6 @@ impl Environment {
             "the service does not count requests in flight, expected `Environment::in_flight` in its \
              code",
         )
-    }
-
-    pub(crate) fn own_geoip(&self) -> Option<&GeoDatabase> {
-        self.geoip.as_ref()
-    }
-
-    pub(crate) fn own_clock(&self) -> Option<&Clock> {
-        self.clock.as_ref()
     }
 }
 

@@ -105,7 +105,10 @@ impl Service {
     fn decision(&self, outcome: Result<Outcome, StoreError>, charge: &Charge) -> Decided {
         match outcome {
             Ok(outcome) => Ok(Some(outcome.decision(charge))),
-            Err(error) if self.on_store_error() == OnStoreError::Admit && !error.must_refuse() => {
+            Err(error)
+                if self.enforcer().on_store_error == OnStoreError::Admit
+                    && !error.must_refuse() =>
+            {
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -91,11 +91,6 @@ impl Service {
         self.0.enforcer.deadline.unwrap_or(DEADLINE)
     }
 
-    /// What happens to a request when the store cannot decide.
-    pub(crate) fn on_store_error(&self) -> OnStoreError {
-        self.0.enforcer.on_store_error
-    }
-
     /// How descriptors of Envoy are decided.
     pub(crate) fn envoy_settings(&self) -> Settings {
         self.0.envoy

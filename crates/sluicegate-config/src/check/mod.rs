@@ -58,7 +58,7 @@ pub fn check_change(
         (Some(&old.document), &old.policies),
         (Some(&new.document), &new.policies),
     );
-    Ok(new.report.with(changes))
+    Ok(Report { changes: Some(changes), ..new.report })
 }
 
 /// A valid file.
@@ -85,13 +85,21 @@ fn read(source: &PolicyFile) -> Result<CheckedFile, PolicyError> {
 ///
 /// It prints as a readable page.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Report {
-    file: String,
-    rules: Vec<RuleReport>,
-    customers: usize,
-    provided: Vec<String>,
-    warnings: Vec<Diagnostic>,
-    changes: Option<Changes>,
+    /// The path of the file, as it was given.
+    pub file: String,
+    /// The rules, in the order of the file.
+    pub rules: Vec<RuleReport>,
+    /// How many customers have a tier.
+    pub customers: usize,
+    /// Everything that the service has to provide because the file names it, in words: ``a function for
+    /// capacity called `database` ``.
+    pub provided: Vec<String>,
+    /// Settings that are valid and probably mistakes.
+    pub warnings: Vec<Diagnostic>,
+    /// The changes since an earlier file, if [`check_change`] was called.
+    pub changes: Option<Changes>,
 }
 
 /// One rule of a file.
@@ -118,42 +126,12 @@ impl Report {
         }
     }
 
-    fn with(self, changes: Changes) -> Self {
-        Self { changes: Some(changes), ..self }
-    }
-
     /// Leaves out the warning that the file names no `proxies`, for a program that is told elsewhere who its clients are, as
     /// `sluicegate serve` is.
     #[must_use]
     pub fn knows_addresses(mut self) -> Self {
         self.warnings.retain(|warning| warning.message() != NO_PROXIES);
         self
-    }
-
-    /// The changes since an earlier file, if [`check_change`] was called.
-    pub fn changes(&self) -> Option<&Changes> {
-        self.changes.as_ref()
-    }
-
-    /// The path of the file, as it was given.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The rules, in the order of the file.
-    pub fn rules(&self) -> impl Iterator<Item = &RuleReport> {
-        self.rules.iter()
-    }
-
-    /// Everything that the service has to provide because the file names it, in words: ``a function for
-    /// capacity called `database` ``.
-    pub fn provided(&self) -> impl Iterator<Item = &str> {
-        self.provided.iter().map(String::as_str)
-    }
-
-    /// Settings that are valid and probably mistakes.
-    pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.warnings.iter()
     }
 }
 

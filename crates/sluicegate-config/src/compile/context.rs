@@ -21,7 +21,7 @@ pub(super) struct Context<'a> {
     pub(super) ip: Ip,
     geoip: Option<GeoDatabase>,
     /// Hours in the document's time zone.
-    hours: Option<Hours>,
+    pub(super) hours: Option<Hours>,
     problems: RefCell<Vec<Diagnostic>>,
 }
 
@@ -59,20 +59,15 @@ impl<'a> Context<'a> {
     }
 
     fn open_geoip(&self) -> Option<GeoDatabase> {
-        if let Some(database) = self.environment.own_geoip() {
+        if let Some(database) = &self.environment.geoip {
             return Some(database.clone());
         }
         let database = &self.document.geoip.as_ref()?.database;
-        if !self.environment.opens_files() {
+        if self.environment.guessing {
             return None;
         }
         let path = DocumentPath::Root.name("geoip");
         self.check(&path.name("database"), GeoDatabase::open(database))
-    }
-
-    /// Hours in the document's time zone.
-    pub(super) fn hours(&self) -> Option<Hours> {
-        self.hours.clone()
     }
 
     /// The country of the client's address.

@@ -41,8 +41,8 @@ use crate::document::{Condition, Key, Proxies};
 pub struct Descriptors {
     keys: BTreeMap<String, Meaning>,
     values: BTreeMap<(String, String), Condition>,
-    token_buckets: bool,
-    proxies: Option<Proxies>,
+    pub(super) token_buckets: bool,
+    pub(super) proxies: Option<Proxies>,
 }
 
 /// The meaning of a key.
@@ -161,14 +161,6 @@ impl Descriptors {
     pub(super) fn has_conditions(&self, key: &str) -> bool {
         let first = self.values.range((key.to_owned(), String::new())..).next();
         first.is_some_and(|((known, _), _)| known == key)
-    }
-
-    pub(super) fn proxies(&self) -> Option<&Proxies> {
-        self.proxies.as_ref()
-    }
-
-    pub(super) fn are_token_buckets(&self) -> bool {
-        self.token_buckets
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn document(
     let ways = ways(domain);
     look_at_quotas(&ways, found);
     let conditions = conditions(&ways, descriptors, found);
-    let proxies = descriptors.proxies().cloned();
+    let proxies = descriptors.proxies.clone();
     let mut document = Document { proxies, ..Document::default() };
     if let Some(location) = domain.descriptors_at {
         document.source.mark_as("rules", location, "descriptors");
@@ -63,7 +63,7 @@ fn limit(
     found: &mut Diagnostics,
 ) -> Option<Limit> {
     let count = u64::from(count.max(1));
-    let limit = if descriptors.are_token_buckets() {
+    let limit = if descriptors.token_buckets {
         Limit::try_per(count, period)
     } else {
         Limit::try_fixed_window(count, period)

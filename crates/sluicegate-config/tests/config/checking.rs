@@ -67,7 +67,7 @@ fn a_file_of_a_whole_product_is_sound() {
     let report =
         files.check("sample.toml", include_str!("../documents/sample.toml")).expect("a report");
     let limits = |rule: usize| -> Vec<_> {
-        let rule = report.rules().nth(rule).expect("a rule");
+        let rule = &report.rules[rule];
         rule.limits().map(|(_, limit)| limit.to_string()).collect()
     };
     assert_eq!(
@@ -92,15 +92,15 @@ fn a_file_of_a_whole_product_is_sound() {
 #[test]
 fn what_stands_in_a_report_can_be_asked() {
     let report = Files::new().check("policies.toml", EVERYTHING).expect("a report");
-    let names: Vec<_> = report.rules().map(|rule| rule.name()).collect();
+    let names: Vec<_> = report.rules.iter().map(|rule| rule.name()).collect();
     assert_eq!(names[..3], ["api", "customers", "tokens"]);
-    let tokens = report.rules().nth(2).expect("three");
+    let tokens = &report.rules[2];
     let limits: Vec<_> =
         tokens.limits().map(|(of, limit)| (of, limit.name().to_string())).collect();
     assert_eq!(limits, [("", "tokens".to_owned()), ("", "tokens-hour".to_owned())]);
-    assert!(report.provided().any(|name| name.contains("`database`")));
-    assert!(report.warnings().all(|warning| warning.line().is_some()));
-    assert!(report.file().ends_with("policies.toml"));
+    assert!(report.provided.iter().any(|name| name.contains("`database`")));
+    assert!(report.warnings.iter().all(|warning| warning.line().is_some()));
+    assert!(report.file.ends_with("policies.toml"));
 }
 
 /// What each limit does with new keys when the store is full, whether the file says it or not.
@@ -151,10 +151,10 @@ fn a_file_is_checked_against_the_one_before() {
         |limit: &str| format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"{limit}\"]");
     files.check("before.toml", &text("10/minute")).expect("a report");
     let report = files.check("after.toml", &text("10/hour")).expect("a report");
-    assert!(report.changes().is_none());
+    assert!(report.changes.is_none());
     let report = check_change(files.path("before.toml"), files.path("after.toml"));
     let report = report.expect("a report");
-    assert_eq!(report.changes().expect("a change").limits.len(), 1);
+    assert_eq!(report.changes.as_ref().expect("a change").limits.len(), 1);
     assert!(
         report.to_string().ends_with(
             "10/hour named \"a\" carried (another period: what was spent is not counted)"
@@ -187,7 +187,7 @@ fn a_report_says_when_a_reload_would_forget_what_was_spent() {
 
 fn warnings(text: &str) -> Vec<String> {
     let report = Files::new().check("policies.toml", text).expect("a report");
-    report.warnings().map(ToString::to_string).collect()
+    report.warnings.iter().map(ToString::to_string).collect()
 }
 
 fn rule(rest: &str) -> String {

@@ -7,7 +7,7 @@ use tonic::Status;
 use super::authorizer::{Authorizer, NOT_NAMED, peer};
 use super::message;
 use super::wire::CheckRequest;
-use crate::grpc::{LARGEST, ReceivedMessage, Unary, framed};
+use crate::grpc::{LARGEST, Message, Unary, framed};
 
 /// The largest body of a refusal, in bytes. Refusals are short.
 const LARGEST_BODY: usize = 256 * 1024;
@@ -18,13 +18,10 @@ pub(super) struct Authz(pub(super) Authorizer);
 
 impl Authz {
     /// What the client gets, unless it may go ahead.
-    async fn decide(&self, received: ReceivedMessage) -> Result<Response, Status> {
-        let message = match received {
-            ReceivedMessage::Message(message) => message,
-            ReceivedMessage::TooLong => {
-                let what = format!("the request is too large: expected at most {LARGEST} bytes\n");
-                return Ok((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what).into_response());
-            }
+    async fn decide(&self, received: Option<Message>) -> Result<Response, Status> {
+        let Some(message) = received else {
+            let what = format!("the request is too large: expected at most {LARGEST} bytes\n");
+            return Ok((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what).into_response());
         };
         let message = <CheckRequest as prost::Message>::decode(message.bytes())
             .map_err(|error| Status::internal(error.to_string()))?;
@@ -43,7 +40,7 @@ impl Unary for Authz {
     const SERVICE: &'static str = super::NAME;
     const PATH: &'static str = "/envoy.service.auth.v3.Authorization/Check";
 
-    async fn answer(self, head: Parts, received: ReceivedMessage) -> Result<Bytes, Status> {
+    async fn answer(self, head: Parts, received: Option<Message>) -> Result<Bytes, Status> {
         if !peer(&head.extensions).is_some_and(|peer| self.0.believes(peer)) {
             return Err(Status::permission_denied(NOT_NAMED));
         }

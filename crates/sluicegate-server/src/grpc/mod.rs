@@ -33,11 +33,11 @@ pub(crate) trait Unary: Clone + Send + Sync + 'static {
     /// `/`, the service, `/` and the method.
     const PATH: &'static str;
 
-    /// Answers a call with a message in its [frame](framed).
+    /// Answers a call with a message in its [frame](framed). `None` has come of one with more than [`LARGEST`] bytes.
     fn answer(
         self,
         head: Parts,
-        received: ReceivedMessage,
+        received: Option<Message>,
     ) -> impl Future<Output = Result<Bytes, Status>> + Send;
 }
 
@@ -55,7 +55,7 @@ where
     B: HttpBody<Data = Bytes>,
 {
     let (head, body) = call.into_parts();
-    let answered = match ReceivedMessage::read(body).await {
+    let answered = match Message::read(body).await {
         Ok(received) => unary.answer(head, received).await,
         Err(status) => Err(status),
     };
@@ -143,15 +143,6 @@ static LONG: Semaphore = Semaphore::const_new(ROOM);
 /// A message begins with whether it is compressed, one byte, and its length, four bytes.
 pub(super) const PREFIX: usize = 5;
 
-/// What has come of a message.
-#[derive(Debug)]
-pub(crate) enum ReceivedMessage {
-    /// All of it.
-    Message(Message),
-    /// It has more than [`LARGEST`] bytes, which are not read.
-    TooLong,
-}
-
 /// A whole message.
 #[derive(Debug)]
 pub(crate) struct Message {
@@ -164,15 +155,13 @@ impl Message {
     pub(crate) fn bytes(&self) -> Bytes {
         self.bytes.slice(PREFIX..)
     }
-}
 
-impl ReceivedMessage {
-    /// Reads the only message of a body.
+    /// Reads the only message of a body. `None` if it has more than [`LARGEST`] bytes, which are not read.
     ///
     /// # Errors
     ///
     /// The body is not one whole message without compression.
-    pub(super) async fn read<B: HttpBody<Data = Bytes>>(body: B) -> Result<Self, Status> {
+    pub(super) async fn read<B: HttpBody<Data = Bytes>>(body: B) -> Result<Option<Self>, Status> {
         let mut body = pin!(body);
         let mut all = Pieces::default();
         let mut room = None;
@@ -182,7 +171,7 @@ impl ReceivedMessage {
             all.add(data);
             let Some(length) = length(all.so_far())? else { continue };
             if length > LARGEST {
-                return Ok(Self::TooLong);
+                return Ok(None);
             }
             if all.so_far().len() > PREFIX + length {
                 return Err(Status::internal("a call is not one whole message"));
@@ -197,7 +186,7 @@ impl ReceivedMessage {
         }
         match length(all.so_far())? {
             Some(length) if all.so_far().len() == PREFIX + length => {
-                Ok(Self::Message(Message { bytes: all.whole(), _room: room }))
+                Ok(Some(Self { bytes: all.whole(), _room: room }))
             }
             Some(_) => Err(Status::internal("a call is not one whole message")),
             None => Err(Status::internal("there is no message")),

@@ -9,7 +9,7 @@ use super::answer::{answer, refused};
 use super::counters::Failure;
 use super::message;
 use super::wire::Message;
-use crate::grpc::{LARGEST, ReceivedMessage, Unary, framed};
+use crate::grpc::{LARGEST, Message as Received, Unary, framed};
 use crate::service::Service;
 
 /// Answers calls of Envoy.
@@ -42,10 +42,10 @@ impl Unary for Rls {
     const SERVICE: &'static str = super::NAME;
     const PATH: &'static str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-    async fn answer(self, head: Parts, received: ReceivedMessage) -> Result<Bytes, Status> {
+    async fn answer(self, head: Parts, received: Option<Received>) -> Result<Bytes, Status> {
         match received {
-            ReceivedMessage::Message(message) => self.decide(&head.headers, &message.bytes()).await,
-            ReceivedMessage::TooLong => {
+            Some(message) => self.decide(&head.headers, &message.bytes()).await,
+            None => {
                 let what = format!("the message is too large: expected at most {LARGEST} bytes");
                 Ok(framed(&message::without_statuses(refused(&self.0, &what))))
             }

@@ -190,7 +190,7 @@ fn hours(spec: &document::Hours, path: &DocumentPath<'_>, context: &Context<'_>)
     context.report(path, absent::needs("hours"));
     let mut hours = match &spec.zone {
         Some(zone) => context.check(&path.name("zone"), Hours::in_zone(zone)),
-        None => context.hours(),
+        None => context.hours.clone(),
     };
     if let Some(between) = &spec.between {
         let path = path.name("between");
@@ -209,7 +209,7 @@ fn hours(spec: &document::Hours, path: &DocumentPath<'_>, context: &Context<'_>)
     if !spec.on.is_empty() {
         hours = hours.on(spec.on.iter().copied().map(day));
     }
-    Some(match context.environment.own_clock() {
+    Some(match &context.environment.clock {
         Some(clock) => hours.clock(clock.clone()),
         None => hours,
     })

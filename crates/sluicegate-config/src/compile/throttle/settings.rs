@@ -60,7 +60,7 @@ impl Settings {
                 partitions.fold(builder, |builder, (name, share)| builder.partition(name, *share))
             }),
         ];
-        let (first_cost, clock) = (spec.first_cost, context.environment.own_clock().cloned());
+        let (first_cost, clock) = (spec.first_cost, context.environment.clock.clone());
         let reported = match spec.reported_cost {
             Some(ReportedCost::OnTop) => Reported::OnTop,
             Some(ReportedCost::Instead) | None => Reported::Instead,

@@ -124,6 +124,6 @@ fn settings_without_effect_are_warnings_of_a_report() {
     let text = "domain: d\ndescriptors:\n- { key: remote_address, detailed_metric: true, \
                 rate_limit: { unit: day, requests_per_unit: 1 } }";
     let report = check(Files::new().write("limits.yaml", text)).expect("a report");
-    let warnings: Vec<_> = report.warnings().map(ToString::to_string).collect();
+    let warnings: Vec<_> = report.warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.iter().any(|warning| warning.starts_with("3:43: ")), "{warnings:?}");
 }

@@ -1,7 +1,7 @@
 //! Draws the state of a server. What is drawn depends on the state and the size of the terminal only.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
 use sluicegate_server::status::Status;
@@ -31,16 +31,24 @@ pub(super) struct View {
 
 /// Draws the whole screen. Scrolls back if there is nothing at the place that was scrolled to.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
-    let mut rest = frame.area();
+    let is_high = frame.area().height >= HIGH_ENOUGH && view.status.is_some();
+    let spark = if is_high { SPARK } else { 0 };
+    let heights = [1, u16::from(view.trouble.is_some()), spark, spark];
+    let [top, told, served, refused, rest, keys] = Layout::vertical(
+        heights
+            .map(Constraint::Length)
+            .into_iter()
+            .chain([Constraint::Fill(1), Constraint::Length(1)]),
+    )
+    .areas(frame.area());
     let title = view.status.as_ref().map_or_else(|| "sluicegate".to_owned(), heading);
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    frame.render_widget(Paragraph::new(title).style(bold), take(&mut rest, 1));
-    let keys = take_last(&mut rest);
+    frame.render_widget(Paragraph::new(title).style(bold), top);
     frame.render_widget(Paragraph::new("q ends, arrows scroll").style(Modifier::DIM), keys);
     if let Some(trouble) = &view.trouble {
         let text = format!("asking again: {trouble}");
         let line = Paragraph::new(text).style(Style::new().fg(Color::Red));
-        frame.render_widget(line, take(&mut rest, 1));
+        frame.render_widget(line, told);
     }
     let Some(status) = &view.status else {
         if view.trouble.is_none() {
@@ -48,12 +56,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
         }
         return;
     };
-    if frame.area().height >= HIGH_ENOUGH {
-        for (name, seconds, color) in [
-            ("served", seconds(status, "served"), Color::Green),
-            ("refused", seconds(status, "refused"), Color::Red),
-        ] {
-            let area = take(&mut rest, SPARK);
+    if is_high {
+        for (name, area, color) in
+            [("served", served, Color::Green), ("refused", refused, Color::Red)]
+        {
+            let seconds = seconds(status, name);
             frame.render_widget(Paragraph::new(name), area);
             let spark = Sparkline::default().data(&seconds).style(Style::new().fg(color));
             let label = LABEL.min(area.width);
@@ -79,21 +86,6 @@ fn seconds(status: &Status, what: &str) -> Vec<u64> {
     let seconds = status.seconds.get(what).into_iter().flatten().rev();
     // Sparklines multiply by the height.
     seconds.map(|requests| (*requests).min(u64::from(u32::MAX))).collect()
-}
-
-/// The first lines, which the rest is without.
-fn take(rest: &mut Rect, height: u16) -> Rect {
-    let height = height.min(rest.height);
-    let taken = Rect { height, ..*rest };
-    (rest.y, rest.height) = (rest.y + height, rest.height - height);
-    taken
-}
-
-/// The last line, which the rest is without.
-fn take_last(rest: &mut Rect) -> Rect {
-    let height = rest.height.min(1);
-    rest.height -= height;
-    Rect { y: rest.y + rest.height, height, ..*rest }
 }
 
 #[cfg(test)]
