@@ -269,10 +269,7 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
                 None => response,
                 Some(content_type) => for_grpc(response, content_type),
             };
-            Ok(response.map(|body| match stalls {
-                None => AnswerBody::new(body, record, in_flight),
-                Some(stalls) => AnswerBody::watched(body, record, in_flight, &stalls),
-            }))
+            Ok(response.map(|body| AnswerBody::new(body, record, in_flight, stalls.as_ref())))
         })
     }
 }

@@ -243,7 +243,7 @@ impl Inner {
             .map_err(|_| (StatusCode::BAD_GATEWAY, "the application closed the connection"))?;
         from.activity.upgrade();
         *from.tunnel.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Tunnel::new(client, upstream, place));
+            Some(Tunnel { client, upstream, place });
         hop::strip_response(response.headers_mut());
         write_upgrade(response.headers_mut(), protocol);
         Ok(response.map(|_| Either::Right(Default::default())))

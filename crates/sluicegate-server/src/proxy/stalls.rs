@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ struct Slot<B> {
     body: Mutex<Option<B>>,
     /// Whether the client waits for the next piece of the application. Such a body is not stalled.
     waits: AtomicBool,
-    /// How many pieces were asked for.
-    pieces: AtomicU64,
+    /// How often it was looked at since a piece was asked for.
+    looks: AtomicU32,
 }
 
 impl<B> Stalls<B> {
@@ -49,7 +49,7 @@ impl<B> Stalls<B> {
         let slot = Arc::new(Slot {
             body: Mutex::new(Some(body)),
             waits: AtomicBool::new(false),
-            pieces: AtomicU64::new(0),
+            looks: AtomicU32::new(0),
         });
         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         let id = bodies.next;
@@ -64,43 +64,34 @@ impl<B> Stalls<B> {
 
     /// Drops every body of which no piece was asked for within `time`, or an eighth of it later.
     pub(crate) async fn drop_stalled(&self, time: Duration) -> Infallible {
-        let mut seen: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
         loop {
             let watched = self.watched();
             if watched.is_empty() {
-                seen.clear();
                 self.begun.notified().await;
                 continue;
             }
-            let look = |(id, slot): (u64, Arc<Slot<B>>)| {
-                let pieces = slot.pieces.load(Ordering::Relaxed);
-                let looks = match seen.get(&id) {
-                    // The client has asked, and the application has sent nothing: that is no stall of the client.
-                    _ if slot.waits.load(Ordering::Relaxed) => 0,
-                    Some((before, looks)) if *before == pieces => looks + 1,
-                    _ => 0,
-                };
-                if looks > LOOKS {
-                    slot.take();
-                }
-                (id, (pieces, looks))
-            };
-            seen = watched.into_iter().map(look).collect();
+            watched.iter().for_each(|slot| slot.look());
+            drop(watched);
             sleep(time / LOOKS).await;
         }
     }
 
-    fn watched(&self) -> Vec<(u64, Arc<Slot<B>>)> {
+    fn watched(&self) -> Vec<Arc<Slot<B>>> {
         let bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
-        bodies.watched.iter().map(|(id, slot)| (*id, Arc::clone(slot))).collect()
+        bodies.watched.values().cloned().collect()
     }
 }
 
 impl<B> Slot<B> {
-    fn take(&self) {
-        let body = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Not while the lock is held: much ends with a body.
-        drop(body);
+    fn look(&self) {
+        // The client has asked, and the application has sent nothing: that is no stall of the client.
+        if self.waits.load(Ordering::Relaxed) {
+            self.looks.store(0, Ordering::Relaxed);
+        } else if self.looks.fetch_add(1, Ordering::Relaxed) > LOOKS {
+            let body = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // Not while the lock is held: much ends with a body.
+            drop(body);
+        }
     }
 }
 
@@ -122,7 +113,7 @@ impl<B> StallGuard<B> {
     /// Notes that the next piece was asked for, and whether it has to be waited for.
     pub(crate) fn asked(&self, waits: bool) {
         self.slot.waits.store(waits, Ordering::Relaxed);
-        self.slot.pieces.fetch_add(1, Ordering::Relaxed);
+        self.slot.looks.store(0, Ordering::Relaxed);
     }
 }
 

@@ -17,17 +17,13 @@ const BUFFER: usize = 4 * 1024;
 
 /// The two ends of an upgraded connection.
 pub(crate) struct Tunnel {
-    client: OnUpgrade,
-    upstream: Upgraded,
+    pub(crate) client: OnUpgrade,
+    pub(crate) upstream: Upgraded,
     /// The place among the requests of the application.
-    place: OwnedSemaphorePermit,
+    pub(crate) place: OwnedSemaphorePermit,
 }
 
 impl Tunnel {
-    pub(crate) fn new(client: OnUpgrade, upstream: Upgraded, place: OwnedSemaphorePermit) -> Self {
-        Self { client, upstream, place }
-    }
-
     /// Passes bytes on until both ends have closed, or one of them fails.
     pub(crate) async fn run(self) -> io::Result<()> {
         let Self { client, upstream, place } = self;

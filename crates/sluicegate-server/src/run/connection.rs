@@ -79,13 +79,16 @@ const PONG: Duration = Duration::from_secs(20);
 /// What connections of one port have in common.
 #[derive(Clone)]
 pub(crate) struct Connections {
-    health: Arc<Health>,
-    router: Router,
-    shortcut: Option<Shortcut>,
-    certificate: Option<Certificate>,
-    builder: Builder<Streams>,
-    idle: Duration,
-    age: Option<Age>,
+    pub(super) health: Arc<Health>,
+    pub(super) router: Router,
+    /// Answers some calls without the routes.
+    pub(super) shortcut: Option<Shortcut>,
+    pub(super) certificate: Option<Certificate>,
+    pub(super) builder: Builder<Streams>,
+    /// How long a connection in HTTP/1 stays open without a request.
+    pub(super) idle: Duration,
+    /// How old a connection becomes. The default is any age.
+    pub(super) age: Option<Age>,
 }
 
 /// How old a connection becomes.
@@ -117,21 +120,6 @@ impl Connections {
         let health = Arc::clone(health);
         let builder = builder();
         Self { health, router, shortcut: None, certificate, builder, idle: IDLE, age: None }
-    }
-
-    /// How long a connection in HTTP/1 stays open without a request.
-    pub(super) fn idle_timeout(self, idle: Duration) -> Self {
-        Self { idle, ..self }
-    }
-
-    /// How old a connection becomes. The default is any age.
-    pub(super) fn age(self, age: Option<Age>) -> Self {
-        Self { age, ..self }
-    }
-
-    /// Answers some calls without the routes.
-    pub(super) fn shortcut(self, shortcut: Option<Shortcut>) -> Self {
-        Self { shortcut, ..self }
     }
 
     pub(super) async fn speak<S>(self, stream: S, peer: SocketAddr, stopping: watch::Receiver<bool>)

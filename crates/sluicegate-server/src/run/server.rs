@@ -186,16 +186,13 @@ impl Server {
         let mut addresses = Addresses::default();
         for (name, address, routes, certificate) in ports {
             let Some(address) = address else { continue };
-            let mut connections =
-                Connections::new(self.service.health(), routes, certificate.cloned())
-                    .idle_timeout(self.idle);
-            if name == "gRPC" {
-                let unary = Shortcut::Unary(Rls::new(&self.service));
-                connections = connections.shortcut(Some(unary)).age(self.age);
-            } else if name == "HTTP" {
-                let forward = Forward::new(&self.service);
-                connections = connections.shortcut(Some(Shortcut::Http(forward, plain.clone())));
-            }
+            let (shortcut, age) = match name {
+                "gRPC" => (Some(Shortcut::Unary(Rls::new(&self.service))), self.age),
+                "HTTP" => (Some(Shortcut::Http(Forward::new(&self.service), plain.clone())), None),
+                _ => (None, None),
+            };
+            let plainly = Connections::new(self.service.health(), routes, certificate.cloned());
+            let connections = Connections { shortcut, age, idle: self.idle, ..plainly };
             let listener = connections.listen(name, address, self.connections).await?;
             match name {
                 "gRPC" => addresses.grpc = Some(listener.address()),

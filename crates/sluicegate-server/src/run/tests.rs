@@ -34,7 +34,7 @@ impl Client {
             "late"
         });
         let routes = Router::new().route("/", get(async || "ok")).route("/slowly", slowly);
-        let connections = Connections::new(&health, routes, None).age(age);
+        let connections = Connections { age, ..Connections::new(&health, routes, None) };
         let (stream, server) = duplex(64 * 1024);
         let (running, stopping) = watch::channel(false);
         tokio::spawn(connections.speak(server, "192.0.2.1:1".parse().expect("one"), stopping));
