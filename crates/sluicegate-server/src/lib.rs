@@ -38,7 +38,7 @@
 //! # Other crates in its API
 //!
 //! Most programs need [`Server`], [`Service`] and [`Policies`], which show `sluicegate-core` alone, and
-//! `sluicegate-config` where a file was read and `sluicegate-lease` where a master is elected. The modules for a server of your own take and return types of `axum` 0.8
+//! `sluicegate-config` where a file is read or watched and `sluicegate-lease` where a master is elected. The modules for a server of your own take and return types of `axum` 0.8
 //! (`Router` in [`api`] and [`auth`]) and `tonic` 0.14 (`RoutesBuilder` in [`rls`], [`rlqs`], [`auth`] and [`leases`]). A
 //! release of this crate that changes to another major version of one of them is a major release, too.
 

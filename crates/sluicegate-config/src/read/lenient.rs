@@ -20,7 +20,7 @@ pub(super) fn document(mut root: Node, problems: Vec<Diagnostic>) -> Result<Docu
             return Ok(Document { source: SourceMap::of(root), ..document });
         }
     }
-    let mut repair = Repair::new(problems);
+    let mut repair = Repair { problems, left: AGAIN, ..Repair::default() };
     let read = repair.document(&mut root);
     let source = SourceMap::of(root);
     let document = read.map(|document| Document { source, ..document });
@@ -40,6 +40,7 @@ pub(super) fn document(mut root: Node, problems: Vec<Diagnostic>) -> Result<Docu
 const AGAIN: usize = 5_000_000;
 
 /// The errors, and where values were replaced because of them.
+#[derive(Default)]
 struct Repair {
     problems: Vec<Diagnostic>,
     /// Whether reading ended early, because of too many errors or too many values to read again.
@@ -61,42 +62,22 @@ struct Checkpoint {
 }
 
 impl Repair {
-    fn new(problems: Vec<Diagnostic>) -> Self {
-        Self {
-            problems,
-            full: false,
-            left: AGAIN,
-            replaced: Vec::new(),
-            emptied: Vec::new(),
-            incomplete: Vec::new(),
-        }
-    }
-
     /// Reads the long parts value by value first, so that an error in one value does not make all of them be read
     /// again.
     fn document(&mut self, root: &mut Node) -> Option<Document> {
         if let Some(Node { data: Data::List(rules), .. }) = root.entry("rules") {
             for (index, rule) in rules.iter_mut().enumerate() {
-                if self.full {
-                    return None;
-                }
                 self.read::<Rule>(rule, &[Step::Name("rules".into()), Step::Index(index)]);
             }
         }
         if let Some(Node { data: Data::Table(tiers), .. }) = root.entry("tiers") {
             for (name, tier) in tiers {
-                if self.full {
-                    return None;
-                }
                 let at = [Step::Name("tiers".into()), Step::Name(name.clone())];
                 self.read::<Tier>(&mut tier.value, &at);
             }
         }
         if let Some(Node { data: Data::Table(customers), .. }) = root.entry("customers") {
             for (name, tier) in customers {
-                if self.full {
-                    return None;
-                }
                 if !matches!(tier.value.data, Data::Text(_)) {
                     let at = [Step::Name("customers".into()), Step::Name(name.clone())];
                     self.read::<String>(&mut tier.value, &at);
@@ -125,8 +106,11 @@ impl Repair {
         head.filter(|_| !self.full).and_then(|_| Document::deserialize(&*root).ok())
     }
 
-    /// Reads a value, and replaces the parts of it that are wrong.
+    /// Reads a value, and replaces the parts of it that are wrong. Nothing more is read once reading has ended early.
     fn read<T: DeserializeOwned>(&mut self, node: &mut Node, at: &[Step]) -> Option<T> {
+        if self.full {
+            return None;
+        }
         let before = Checkpoint { replaced: self.replaced.len(), problems: self.problems.len() };
         let size = node.size();
         loop {

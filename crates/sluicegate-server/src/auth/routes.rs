@@ -38,31 +38,20 @@ const ENVOY: &str = "/check/envoy";
 /// Nothing is read from the query of `/check`, because Caddy sends the client's. 400 means that the proxy did not say
 /// what it asks about, and 403 without [`STATUS`] that it is not one of those named.
 pub fn routes(authorizer: &Authorizer) -> Router {
+    let told_by = |form: Form| {
+        any(move |State(authorizer): State<Authorizer>, request: Request<Body>| async move {
+            // The body is not read: it is no part of the question.
+            let (question, _) = request.into_parts();
+            let peer = peer(&question.extensions);
+            answer(&authorizer, form, question, peer).await
+        })
+    };
     Router::new()
-        .route(PLAIN, any(forwarded))
-        .route(NGINX, any(nginx))
-        .route("/check/envoy/", any(envoy))
-        .route("/check/envoy/{*path}", any(envoy))
+        .route(PLAIN, told_by(Form::Forwarded))
+        .route(NGINX, told_by(Form::Original))
+        .route("/check/envoy/", told_by(Form::Prefixed(ENVOY)))
+        .route("/check/envoy/{*path}", told_by(Form::Prefixed(ENVOY)))
         .with_state(authorizer.clone())
-}
-
-async fn forwarded(State(authorizer): State<Authorizer>, request: Request<Body>) -> Response {
-    routed(&authorizer, Form::Forwarded, request).await
-}
-
-async fn envoy(State(authorizer): State<Authorizer>, request: Request<Body>) -> Response {
-    routed(&authorizer, Form::Prefixed(ENVOY), request).await
-}
-
-async fn nginx(State(authorizer): State<Authorizer>, request: Request<Body>) -> Response {
-    routed(&authorizer, Form::Original, request).await
-}
-
-async fn routed(authorizer: &Authorizer, form: Form, request: Request<Body>) -> Response {
-    // The body is not read: it is no part of the question.
-    let (question, _) = request.into_parts();
-    let peer = peer(&question.extensions);
-    answer(authorizer, form, question, peer).await
 }
 
 /// Answers a question of `peer`.

@@ -32,22 +32,14 @@ pub(super) fn check(capacities: &Capacities, call: Call<'_>) -> Result<(), Statu
     Ok(())
 }
 
-/// The bands and the largest weight of a client, of which a server of clients may have several.
-#[derive(Clone, Copy)]
-struct Allowed {
-    first_band: u8,
-    largest_weight: u32,
-}
-
-fn allowed(client: &str, resource: &str, capacity: Option<&Capacity>) -> Result<Allowed, Status> {
-    let anything = Allowed { first_band: 0, largest_weight: LARGEST_WEIGHT };
+/// The first band and the largest weight of a client, of which a server of clients may have several.
+fn allowed(client: &str, resource: &str, capacity: Option<&Capacity>) -> Result<(u8, u32), Status> {
     let Some(capacity) = capacity.filter(|capacity| !capacity.clients.is_empty()) else {
         // Of what is not in the file, nobody gets anything.
-        return Ok(anything);
+        return Ok((0, LARGEST_WEIGHT));
     };
     let found = capacity.clients.iter().find(|clients| clients.is_for(client));
-    let allowed =
-        found.map(|clients| Allowed { first_band: clients.band, largest_weight: clients.weight });
+    let allowed = found.map(|clients| (clients.band, clients.weight));
     allowed.ok_or_else(|| {
         let what =
             format!("{client:?} may not draw on {resource:?}: other clients are named for it");
@@ -55,8 +47,11 @@ fn allowed(client: &str, resource: &str, capacity: Option<&Capacity>) -> Result<
     })
 }
 
-fn within(demand: &Demand, resource: &str, allowed: Allowed) -> Result<(), Status> {
-    let Allowed { first_band, largest_weight } = allowed;
+fn within(
+    demand: &Demand,
+    resource: &str,
+    (first_band, largest_weight): (u8, u32),
+) -> Result<(), Status> {
     if demand.band > Band(LAST_BAND) {
         let what = format!("the band of {resource:?} is above {LAST_BAND}");
         return Err(Status::invalid_argument(what));

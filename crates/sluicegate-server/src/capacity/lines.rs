@@ -30,16 +30,10 @@ pub(super) struct Lines {
 #[derive(Default)]
 struct OpenLines {
     server: Box<str>,
-    lines: Vec<Line>,
+    lines: Vec<Place>,
 }
 
-struct Line {
-    sender: http2::SendRequest<Body>,
-    /// Each call on it has a clone.
-    calls: Arc<()>,
-}
-
-/// A connection, and a place on it that is free again when the second value is dropped.
+/// A connection, and a place on it that is free again when the second value is dropped: each call on it has a clone.
 pub(super) type Place = (http2::SendRequest<Body>, Arc<()>);
 
 /// The most calls on a connection. Streams of Envoys last, and a server takes no more than 1,024 at a time.
@@ -65,15 +59,13 @@ impl Lines {
             // Calls to the last master end by themselves.
             *open = OpenLines { server: server.into(), lines: Vec::new() };
         }
-        open.lines.retain(|line| !line.sender.is_closed());
-        let free = open.lines.iter().find(|line| Arc::strong_count(&line.calls) <= CALLS as usize);
-        if let Some(line) = free {
-            return Ok((line.sender.clone(), line.calls.clone()));
+        open.lines.retain(|(sender, _)| !sender.is_closed());
+        let free = open.lines.iter().find(|(_, calls)| Arc::strong_count(calls) <= CALLS as usize);
+        if let Some(place) = free {
+            return Ok(place.clone());
         }
-        let sender = self.connect(server).await?;
-        let line = Line { sender, calls: Arc::default() };
-        let place = (line.sender.clone(), line.calls.clone());
-        open.lines.push(line);
+        let place = (self.connect(server).await?, Arc::default());
+        open.lines.push(place.clone());
         Ok(place)
     }
 

@@ -69,11 +69,11 @@ pub(in crate::api) async fn take_sent(context: &Context, body: &[u8]) -> Respons
     let asked = match serde_json::from_slice(body) {
         Ok(Object(asked)) => Ok(asked),
         // axum looks again, and more slowly, so that it can say where in the body it is wrong.
-        Err(_) => JsonBody::read(body).map(|JsonBody(asked)| asked),
+        Err(_) => Json::from_bytes(body).map(|Json(Object(asked))| asked),
     };
     match asked {
         Ok(asked) => context.take(asked).await.respond(),
-        Err(answer) => *answer,
+        Err(error) => bad_body(&error),
     }
 }
 
@@ -156,19 +156,6 @@ where
         match Json::from_request(request, state).await {
             Ok(Json(Object(body))) => Ok(Self(body)),
             Err(error) => Err(bad_body(&error)),
-        }
-    }
-}
-
-impl<T> JsonBody<T>
-where
-    Object<T>: DeserializeOwned,
-{
-    /// Reads a body that is declared as JSON.
-    pub(super) fn read(body: &[u8]) -> Result<Self, Box<Response>> {
-        match Json::from_bytes(body) {
-            Ok(Json(Object(body))) => Ok(Self(body)),
-            Err(error) => Err(bad_body(&error).into()),
         }
     }
 }
