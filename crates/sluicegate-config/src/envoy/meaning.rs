@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use sluicegate_core::Ip;
+
 use super::descriptors::{Descriptors, Meaning};
 use super::fields::short;
 use super::tree::Value;
@@ -163,15 +165,19 @@ fn network(value: &str) -> Result<String, TranslationError> {
     if value.contains('*') {
         return octets(value);
     }
-    let (address, prefix) = value.split_once('/').unwrap_or((value, "0"));
-    if address.parse::<IpAddr>().is_err() || prefix.parse::<u8>().is_err() {
+    let (address, prefix) = value.split_once('/').unwrap_or((value, ""));
+    if address.parse::<IpAddr>().is_err() || prefix.len() > MOST_DIGITS {
         return Err(format!(
             "{} is no address: expected one such as 10.0.0.7, or a network such as 10.0.0.0/8",
             short(value)
         ));
     }
+    Ip::peer().within([value]).map_err(|error| error.to_string())?;
     Ok(value.to_owned())
 }
+
+/// The most characters of a prefix length that an error quotes.
+const MOST_DIGITS: usize = 8;
 
 fn octets(pattern: &str) -> Result<String, TranslationError> {
     let octets = pattern.strip_suffix(".*").unwrap_or_default();

@@ -111,6 +111,24 @@ fn host(host: &str) -> Request {
 }
 
 #[test]
+fn a_condition_by_the_header_host_holds_in_every_version() {
+    let condition = || Header("Host").equals("example.com");
+    // HTTP/2 and targets with a host, then HTTP/1.1.
+    for request in
+        [host("example.com"), host("EXAMPLE.com:443"), host("a").header("host", "a"), host("")]
+    {
+        let is_meant = request.host.as_deref().is_some_and(|host| host.len() > 1);
+        assert_eq!(holds(condition(), &request), is_meant);
+        assert_eq!(holds(Not(condition()), &request), !is_meant);
+    }
+    let field = host("Example.com").header("host", "Example.com");
+    assert!(holds(condition(), &field));
+    assert!(holds(Header("host").equals("example.com:8080"), &host("example.com:8080")));
+    assert!(holds(Header("host").is_present(), &host("example.com")));
+    assert!(!holds(Header("host").is_present(), &Request::default()));
+}
+
+#[test]
 fn a_host_is_the_same_in_any_case_with_any_port_and_with_a_final_dot() {
     for text in ["api.example.com", "API.Example.COM", "api.example.com:8080", "api.example.com."] {
         assert!(holds(Host.is("Api.example.com."), &host(text)), "{text}");

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use super::{ChosenBy, Condition};
 use crate::key::{
     Claim, Claims, Cookie, Header, Host, Missing, Query, View, any_cookie, any_query, host_of,
-    is_token, no_header_name, trimmed,
+    is_host, is_token, no_header_name, trimmed,
 };
 
 /// A value that can be present in a request, or equal to a text, in one place or in several.
@@ -20,10 +20,15 @@ pub trait Values<V: View> {
     }
 }
 
-/// Every line, without the spaces and tabs around it.
+/// Every line, without the spaces and tabs around it. The header `host` is also the host as the key [`Host`] writes it, and
+/// the target of a request of HTTP/2, which has no such header.
 impl<V: View, N: AsRef<str>> Values<V> for Header<N> {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
         let name = self.0.as_ref();
+        if is_host(name) {
+            let mut written = view.header_lines(name).chain(view.host().map(str::as_bytes));
+            return Ok(Host.any(view, &test)? || written.any(|host| test(trimmed(host))));
+        }
         let mut lines = view.header_lines(name);
         if lines.any(|line| test(trimmed(line))) {
             return Ok(true);

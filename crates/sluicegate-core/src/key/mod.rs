@@ -45,7 +45,7 @@ pub use self::extract::{
 #[cfg(test)]
 pub(crate) use self::extract::{MAX_PAIRS, MAX_PAIRS_LENGTH};
 pub(crate) use self::extract::{
-    PairReadings, any_cookie, any_query, header_value, host_address, host_of, is_token,
+    PairReadings, any_cookie, any_query, header_value, host_address, host_of, is_host, is_token,
     no_header_name, percent_decoded, query_value, sound_name, trimmed,
 };
 pub use self::ip::Ip;

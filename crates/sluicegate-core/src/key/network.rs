@@ -108,7 +108,11 @@ impl fmt::Display for Problem {
                 f.write_str("is neither an address nor a network such as `10.0.0.0/8`")
             }
             Self::Prefix { width } => {
-                write!(f, "has a prefix length that is no number from 1 to {width}")
+                let version = if *width == 32 { 4 } else { 6 };
+                write!(
+                    f,
+                    "needs a prefix length from 0 to {width}: an IPv{version} address has {width} bits"
+                )
             }
             Self::HostBits { network, bits, address } => write!(
                 f,
@@ -187,6 +191,18 @@ mod tests {
     fn everybody_is_no_network_of_proxies() {
         for text in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
             assert_eq!(Network::parse(text), Err(Problem::Everybody), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_that_is_too_long_is_told_how_many_bits_there_are() {
+        for (text, problem) in [
+            ("10.0.0.0/33", "needs a prefix length from 0 to 32: an IPv4 address has 32 bits"),
+            ("10.0.0.0/300", "needs a prefix length from 0 to 32: an IPv4 address has 32 bits"),
+            ("10.0.0.0/+8", "needs a prefix length from 0 to 32: an IPv4 address has 32 bits"),
+            ("::/129", "needs a prefix length from 0 to 128: an IPv6 address has 128 bits"),
+        ] {
+            assert_eq!(Network::parse_any(text).unwrap_err().to_string(), problem, "{text}");
         }
     }
 

@@ -151,6 +151,13 @@ fn a_masked_address_is_compared_by_its_network() {
         let problems = read_yaml(&text(value), &Descriptors::default()).expect_err(value);
         assert!(problems.to_string().starts_with("3:10: "), "{problems}");
     }
+    for value in ["10.0.0.0/33", "10.0.0.0/300"] {
+        let problems = read_yaml(&text(value), &Descriptors::default()).expect_err(value);
+        assert!(
+            problems.to_string().ends_with("0 to 32: an IPv4 address has 32 bits"),
+            "{problems}"
+        );
+    }
     let each = Descriptors::default().with("masked_remote_address", Key::Ip);
     read_yaml(&text("''"), &each).expect("each address for itself");
 }

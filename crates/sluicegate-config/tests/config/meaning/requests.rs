@@ -59,8 +59,8 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ network = [\"10.0.0.0/8\", \"10.0.0.0/33\"] }",
-            "4:35: rules[0].when.network[1]: the network `10.0.0.0/33` has a prefix length that is no number \
-             from 1 to 32",
+            "4:35: rules[0].when.network[1]: the network `10.0.0.0/33` needs a prefix length from 0 to \
+             32: an IPv4 address has 32 bits",
         ),
         (
             "{ country = [\"DE\"] }",

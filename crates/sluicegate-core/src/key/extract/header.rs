@@ -1,5 +1,6 @@
 //! A header that is sent twice is an error. Neither value is used, because a handler might read the other one.
 
+use super::host::Host;
 use super::lowercase::push_lowercase;
 use crate::key::path::steps::step;
 use crate::key::{Key, KeyBuf, Missing, View, tag};
@@ -12,12 +13,17 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 ///
 /// The client chooses the value. The key is safe if something before or after the limit rejects made-up values.
 /// Otherwise a client that invents a value for each request has a fresh budget each time.
+///
+/// The header `host` is the key [`Host`], because requests of HTTP/2 name their host in the target alone.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<N = &'static str>(pub N);
 
 impl<V: View, N: AsRef<str>> Key<V> for Header<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         let name = self.0.as_ref();
+        if is_host(name) {
+            return Host.write(view, key);
+        }
         let mut lines = view.header_lines(name);
         let value = lines.next().map(trimmed).unwrap_or_default();
         if lines.next().is_some() {
@@ -41,6 +47,11 @@ pub(crate) fn header_value<'a, V: View>(view: &'a V, name: &'a str) -> Result<&'
         return Err(Missing::ambiguous_named(name, "header"));
     }
     if value.is_empty() { Err(absent(name)) } else { Ok(value) }
+}
+
+/// Whether requests of HTTP/2 say this in their target alone.
+pub(crate) fn is_host(name: &str) -> bool {
+    name.eq_ignore_ascii_case("host")
 }
 
 /// A name that no request can carry is the server's mistake, not the client's.

@@ -101,7 +101,7 @@ pub(crate) fn host_address(name: &str) -> Option<Ipv6Addr> {
 mod tests {
     use super::*;
     use crate::key::testing::{Request, key, missing};
-    use crate::key::{First, Path};
+    use crate::key::{First, Header, Path};
 
     fn host(text: &str) -> KeyBuf {
         key(&Host, &Request { host: Some(text.into()), ..Request::default() })
@@ -124,6 +124,17 @@ mod tests {
             assert_eq!(host(text), host("[2001:db8::1]"), "{text}");
         }
         assert_ne!(host("[2001:db8::2]"), host("[2001:db8::1]"));
+    }
+
+    #[test]
+    fn the_header_host_is_the_host_in_every_version() {
+        let target = Request { host: Some("Example.com:443".into()), ..Request::default() };
+        let field = Request { host: Some("example.com".into()), ..Request::default() };
+        for request in [target, field.header("host", "example.com")] {
+            assert_eq!(key(&Header("Host"), &request), host("example.com"));
+        }
+        let two = Request { host: Some("a".into()), ..Request::default() }.header("host", "b");
+        assert!(missing(&Header("host"), &two).is_ambiguous());
     }
 
     #[test]

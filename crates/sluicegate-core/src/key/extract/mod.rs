@@ -25,7 +25,7 @@ pub use self::first::First;
 pub use self::fixed::{Const, Global};
 pub use self::from_fn::{FromFn, from_fn};
 pub use self::header::Header;
-pub(crate) use self::header::{header_value, is_token, no_header_name, trimmed};
+pub(crate) use self::header::{header_value, is_host, is_token, no_header_name, trimmed};
 pub use self::host::Host;
 pub(crate) use self::host::{host_address, host_of, sound_name};
 pub use self::optional::Optional;
