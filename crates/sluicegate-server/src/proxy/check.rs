@@ -33,8 +33,8 @@ pub(crate) struct Terms<'a> {
 }
 
 /// Checks a request, and leaves it with one `Host`, which is that of its target, a target without an authority, at most
-/// one `Cookie`, and no field that `Connection` names, that could be taken for another one, or in which a stranger says who
-/// the client is. So limits read what the application gets.
+/// one `Cookie`, and no field that `Connection` names, that could be taken for another one, or that a stranger has written
+/// in the name of a proxy. So limits read what the application gets.
 pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(), Bad> {
     // The order matters. Odd names go first, because they could stand for any of the fields below. What a stranger says
     // about itself goes before fields are counted, so that nobody is refused for fields that the application would not
@@ -146,8 +146,9 @@ fn host<B>(request: &Request<B>) -> Result<Option<HeaderValue>, Bad> {
     if !is_host(target.as_str().as_bytes()) {
         return bad("the target of the request has no valid host");
     }
+    let scheme = request.uri().scheme();
     match host {
-        Some(host) if !host.as_bytes().eq_ignore_ascii_case(target.as_str().as_bytes()) => {
+        Some(host) if !is_same(host.as_bytes(), target.as_str().as_bytes(), scheme) => {
             bad("`Host` is not the host of the request's target")
         }
         None if request.version() == Version::HTTP_11 => bad("the request has no `Host`"),
@@ -156,6 +157,16 @@ fn host<B>(request: &Request<B>) -> Result<Option<HeaderValue>, Bad> {
             Err(_) => bad("the target of the request has no valid host"),
         },
     }
+}
+
+/// Whether two hosts are one. A port that is left out is that of the scheme (RFC 9110, section 4.2.3).
+fn is_same(one: &[u8], other: &[u8], scheme: Option<&Scheme>) -> bool {
+    let port: &[u8] = if scheme == Some(&Scheme::HTTPS) { b":443" } else { b":80" };
+    let name = |host: &[u8]| {
+        let name = host.strip_suffix(port).or_else(|| host.strip_suffix(b":")).unwrap_or(host);
+        name.to_ascii_lowercase()
+    };
+    name(one) == name(other)
 }
 
 /// Whether it is a host with or without a port. The grammar of URIs allows more in names than any application expects.
@@ -239,6 +250,32 @@ mod tests {
             assert_eq!(checked("/", &[("host", host)]), Err(400), "{host}");
         }
         assert_eq!(checked("/", &[]), Err(400));
+    }
+
+    #[test]
+    fn a_port_that_is_left_out_is_that_of_the_scheme() {
+        for (uri, host) in [
+            ("http://h:80/", "h"),
+            ("http://h/", "H:80"),
+            ("http://h:/", "h"),
+            ("https://h:443/", "h"),
+            ("https://h/", "h:443"),
+            ("http://[::1]:80/", "[::1]"),
+        ] {
+            let target = uri.split('/').nth(2).unwrap_or_default().to_owned();
+            let sound = Ok(("/".to_owned(), target));
+            assert_eq!(checked(uri, &[("host", host)]), sound, "{uri} {host}");
+        }
+        for (uri, host) in [
+            ("http://h:443/", "h"),
+            ("https://h:80/", "h"),
+            ("http://h:8080/", "h"),
+            ("http://h/", "h:8080"),
+            ("http://h:80/", "h:443"),
+            ("http://[::80]/", "[:"),
+        ] {
+            assert_eq!(checked(uri, &[("host", host)]), Err(400), "{uri} {host}");
+        }
     }
 
     #[test]

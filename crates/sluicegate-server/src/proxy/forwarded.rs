@@ -56,6 +56,20 @@ const CLIENT: [&str; 35] = [
     "x-vercel-proxied-for",
 ];
 
+/// Fields in which proxies say what a request was before they rewrote it. Applications that believe them serve another path,
+/// method or host than the limits have read.
+const REQUEST: [&str; 9] = [
+    "x-host",
+    "x-http-host-override",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-host",
+    "x-original-uri",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
@@ -63,17 +77,17 @@ pub(crate) struct Client {
     pub(crate) is_secure: bool,
 }
 
-/// Whether a field of this name says who the client is.
-pub(crate) fn is_about_the_client(name: &HeaderName) -> bool {
+/// Whether only a proxy may write a field of this name: who the client is, and what the request was.
+pub(crate) fn is_of_proxies(name: &HeaderName) -> bool {
     let name = name.as_str();
-    name.starts_with("x-forwarded-") || CLIENT.contains(&name)
+    name.starts_with("x-forwarded-") || CLIENT.contains(&name) || REQUEST.contains(&name)
 }
 
-/// Removes the fields that say who the client is, and the one in which trusted proxies pass its address on. The application
-/// could not tell that the client has made them up.
+/// Removes the fields that only proxies may write, and the one in which trusted proxies pass the client's address on. The
+/// application could not tell that the client has made them up.
 pub(crate) fn strip(headers: &mut HeaderMap, client_header: Option<&str>) {
     let is_untold = |name: &HeaderName| {
-        is_about_the_client(name) || hop::is_vouched(client_header, name.as_str())
+        is_of_proxies(name) || hop::is_vouched(client_header, name.as_str())
     };
     remove(headers, is_untold);
 }
@@ -165,6 +179,15 @@ mod tests {
             let fields = [("host", "example.com"), (name, "203.0.113.9")];
             assert!(!written(false, &fields).contains_key(name), "{name}");
             assert_eq!(written(true, &fields)[name], "203.0.113.9");
+        }
+    }
+
+    #[test]
+    fn no_stranger_names_another_path_or_method_than_the_limits_read() {
+        for name in REQUEST {
+            let fields = [("host", "example.com"), (name, "/admin")];
+            assert!(!written(false, &fields).contains_key(name), "{name}");
+            assert_eq!(written(true, &fields)[name], "/admin");
         }
     }
 

@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-use crate::proxy::forwarded::{is_about_the_client, remove};
+use crate::proxy::forwarded::{is_of_proxies, remove};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -115,7 +115,7 @@ fn strip(headers: &mut HeaderMap) {
 }
 
 fn is_kept(name: &HeaderName) -> bool {
-    KEPT.contains(&name.as_str()) || is_about_the_client(name)
+    KEPT.contains(&name.as_str()) || is_of_proxies(name)
 }
 
 fn accepts_trailers(line: &HeaderValue) -> bool {

@@ -27,7 +27,9 @@
 //!   fields, for `Host`, or for who the client is.
 //! - `X-Forwarded-For`, `-Proto` and `-Host` are written anew. If the peer is one of `proxies.trusted`, what it has
 //!   written is extended. Otherwise `Forwarded`, `X-Real-IP`, `True-Client-IP` and other fields that say who the client is
-//!   are removed before limits read them. `Via` names the proxy.
+//!   are removed before limits read them. So are fields that would replace the path, the method or the host that limits
+//!   have read: `X-Original-URL`, `X-Rewrite-URL`, `X-HTTP-Method-Override`, `X-Host` and their like. `Via` names the
+//!   proxy.
 //! - Fields whose names have other characters than letters, digits and `-` are dropped, because many applications cannot
 //!   tell `X_Api_Key` from `X-Api-Key`. `listen.underscores = true` keeps them, but for those that stand for a field that the
 //!   proxy itself reads or writes.
