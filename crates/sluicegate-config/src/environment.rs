@@ -29,6 +29,8 @@ pub struct Environment {
     pub(crate) clock: Option<Clock>,
     load: Option<InFlight>,
     pub(crate) geoip: Option<GeoDatabase>,
+    /// Why there is no throttle.
+    pub(crate) no_throttle: Option<&'static str>,
     /// Whether everything that a document names is assumed to exist, for a check without the service.
     assuming: bool,
     /// Whether files that a document names are not opened.
@@ -64,6 +66,13 @@ impl Environment {
         cost: impl Fn(&dyn Request) -> u64 + Send + Sync + 'static,
     ) -> Self {
         self.costs.insert(name.into(), Arc::new(cost));
+        self
+    }
+
+    /// Refuses documents with a `[throttle]`, for a service without its layer, where it would do nothing. `why` is the error.
+    #[must_use]
+    pub fn without_throttle(mut self, why: &'static str) -> Self {
+        self.no_throttle = Some(why);
         self
     }
 

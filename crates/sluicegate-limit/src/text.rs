@@ -179,12 +179,20 @@ impl FromStr for Limit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
+        Self::parse_with_options(text).map(|(limit, _)| limit)
+    }
+}
+
+impl Limit {
+    /// Like `parse`, with the names of the options in the text, so that a table around it can refuse to say one again.
+    #[doc(hidden)]
+    pub fn parse_with_options(text: &str) -> Result<(Self, Vec<String>), LimitError> {
         let text = text.trim();
         parse(&mut Tokens(text)).map_err(|error| error.in_text(text))
     }
 }
 
-fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
+fn parse(tokens: &mut Tokens<'_>) -> Result<(Limit, Vec<String>), LimitError> {
     let shape = tokens.shape()?;
     let mut limit = if shape == "concurrent" {
         Limit::try_concurrent(tokens.number()?)?
@@ -253,7 +261,8 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
     }
     // About the whole limit, too: the resolution comes after the count.
     limit.check_length()?;
-    if carried { limit.try_carried() } else { Ok(limit) }
+    let limit = if carried { limit.try_carried()? } else { limit };
+    Ok((limit, options))
 }
 
 /// The error for a separator of limits in the text of one limit.

@@ -75,6 +75,25 @@ impl Warnings<'_> {
                  at least"
             );
             self.warn(&path.name("cost"), message);
+            return;
+        }
+        self.of_default(rule, groups, &path.name("cost"));
+    }
+
+    /// A limit below the default cost admits no request without the value.
+    fn of_default(&mut self, rule: &Rule, groups: &[LimitGroup], path: &DocumentPath<'_>) {
+        let Some(Cost::Table(table)) = &rule.cost else { return };
+        let Some(default) = table.default else { return };
+        // More tokens than the most reserve the most.
+        let bound = if table.tokens.is_some() { table.most } else { None };
+        let cost = bound.map_or(default, |most| default.min(most));
+        if let Some(limit) = LimitGroup::limits(groups).find(|limit| limit.never_fits(cost)) {
+            let (name, most) = (limit.name(), limit.capacity());
+            let message = format!(
+                "`{name}` never admits a request without the value: by `default` it costs {cost}, and the limit holds \
+                 {most} at most"
+            );
+            self.warn(&path.name("default"), message);
         }
     }
 

@@ -40,7 +40,11 @@ fn from_table(table: &LimitTable, path: &DocumentPath<'_>, context: &Context<'_>
         |name: &str, limit: Option<Limit>, set: &dyn Fn(Limit) -> Result<Limit, LimitError>| {
             limit.and_then(|limit| context.check(&path.name(name), set(limit)))
         };
-    let mut limit = context.check(&path.name("rate"), table.rate.parse::<Limit>());
+    let read = context.check(&path.name("rate"), Limit::parse_with_options(&table.rate));
+    let mut limit = read.map(|(limit, options)| {
+        report_twice(table, &options, path, context);
+        limit
+    });
     if let Some(name) = &table.name {
         limit = set("name", limit, &|limit| limit.try_named(name));
     }
@@ -64,7 +68,36 @@ fn from_table(table: &LimitTable, path: &DocumentPath<'_>, context: &Context<'_>
     if let Some(answer) = table.when_full {
         limit = limit.map(|limit| limit.when_full(when_full(answer)));
     }
-    if table.shadow { set("shadow", limit, &|limit| limit.try_shadow()) } else { limit }
+    if table.shadow == Some(true) {
+        set("shadow", limit, &|limit| limit.try_shadow())
+    } else {
+        limit
+    }
+}
+
+/// Reports what a table says although the text of its rate says it too: which of the two counts would not be clear.
+fn report_twice(
+    table: &LimitTable,
+    options: &[String],
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) {
+    for (name, option, is_set) in [
+        ("name", "named", table.name.is_some()),
+        ("burst", "burst", table.burst.is_some()),
+        ("over", "over", table.over.is_some()),
+        ("soft", "soft", table.soft.is_some()),
+        ("ban", "ban", table.ban.is_some()),
+        ("when_full", "when-full", table.when_full.is_some()),
+        ("shadow", "shadow", table.shadow.is_some()),
+    ] {
+        if is_set && options.iter().any(|other| other == option) {
+            let message = format!(
+                "`rate` says this too, by `{option}`: expected it in one of the two places"
+            );
+            context.report(&path.name(name), message);
+        }
+    }
 }
 
 fn when_full(spec: document::WhenFull) -> WhenFull {

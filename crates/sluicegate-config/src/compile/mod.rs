@@ -141,6 +141,9 @@ impl Policies {
         }
         if let Some(spec) = &document.throttle {
             let path = DocumentPath::Root.name("throttle");
+            if let Some(why) = environment.no_throttle {
+                context.report(&path, why);
+            }
             #[cfg(feature = "throttle")]
             {
                 rules.throttle = throttle::Throttling::new(spec, &path, &context);

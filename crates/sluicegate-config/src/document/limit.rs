@@ -42,8 +42,7 @@ pub(crate) struct LimitTable {
     /// Bans a key that exceeds the limit for a time.
     pub(crate) ban: Option<Ban>,
     /// Whether this is a shadow limit: requests that it would refuse are reported and admitted.
-    #[serde(default)]
-    pub(crate) shadow: bool,
+    pub(crate) shadow: Option<bool>,
     /// What happens to a new key when the store is full. By default, limits that recover within ten seconds
     /// admit it, and all others count new keys together.
     pub(crate) when_full: Option<WhenFull>,

@@ -232,6 +232,11 @@ fn what_may_not_be_meant_is_warned_of() {
              least",
         ),
         (
+            rule("key = \"global\"\ncost = { body = 1_000, default = 64 }"),
+            "5:34: rules[0].cost.default: `a` never admits a request without the value: by `default` it costs 64, and \
+             the limit holds 5 at most",
+        ),
+        (
             rule("key = \"global\"\nwhen = { not = { path = \"/free\" } }"),
             "5:25: rules[0].when.not.path: a path matches in every way that it may be read, so a client may \
              spell another one to be among these: where the framework routes, make exceptions by `route`",

@@ -66,13 +66,13 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the file, or that there is one already.
+    /// Everything that is wrong with the file, a `[throttle]` in it, or that there is one already.
     pub fn rules(mut self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
         if self.rules.is_some() {
             let why = "there is a file with rules already: put all rules into one file";
             return Err(PoliciesError::about(path.as_ref(), why));
         }
-        self.rules = Some(Live::open(path, Environment::new())?);
+        self.rules = Some(Live::open(path, Environment::new().without_throttle(NO_THROTTLE))?);
         Ok(self)
     }
 
@@ -173,6 +173,9 @@ impl KnownLimits for Policies {
         self.domains().iter().for_each(|domain| domain.each_limit(each));
     }
 }
+
+const NO_THROTTLE: &str = "a server that passes no requests on cannot throttle them: `sluicegate proxy` does, for files with \
+                           `[listen]` and `[upstream]`; expected no `[throttle]`";
 
 // What would change if files were read again.
 

@@ -241,6 +241,33 @@ fn a_server_that_nobody_can_tell_the_tokens_does_not_start() {
     assert!(!said.contains("the layer that estimates tokens"), "{said}");
 }
 
+/// A server answers questions about requests, and passes none on.
+#[test]
+fn a_server_does_not_start_with_a_throttle_that_would_do_nothing() {
+    let files = Files::new();
+    let rules = "rules = []\n[throttle]\ncapacity = { in_flight = 5 }\nqueue = { cost = 1 }\n";
+    let proxied = format!(
+        "{rules}[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nurl = \"http://127.0.0.1:1\"\n"
+    );
+    for (name, written, is_checked) in
+        [("served.toml", rules, false), ("proxied.toml", &proxied, true)]
+    {
+        let file = files.write(name, written);
+        let file = file.to_str().expect("a path");
+        let serve =
+            ["serve", "--rules", file, "--http", "off", "--grpc", "127.0.0.1:0", "--admin", "off"];
+        let served = sluicegate(&serve);
+        let said = text(&served.stderr);
+        assert_eq!(served.status.code(), Some(1), "{said}");
+        assert!(said.contains("2:1: throttle: a server that passes no requests on"), "{said}");
+
+        let checked = sluicegate(&["check", "--rules", file]);
+        let said = text(&checked.stderr);
+        assert_eq!(checked.status.success(), is_checked, "{said}");
+        assert_eq!(said.contains("throttle: a server that passes"), !is_checked, "{said}");
+    }
+}
+
 /// The proxies that ask a server are named by its option. A proxy has its file alone.
 #[test]
 fn a_file_without_proxies_is_warned_of_where_no_option_names_them() {

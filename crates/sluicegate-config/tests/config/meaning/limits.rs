@@ -52,6 +52,18 @@ fn a_limit_that_is_none() {
             "[{ rate = \"5/minute\", name = \"\" }]",
             "4:39: rules[0].limits[0].name: the name is empty",
         ),
+        (
+            "[{ rate = \"10/s burst 5\", burst = 7 }]",
+            "4:44: rules[0].limits[0].burst: `rate` says this too, by `burst`: expected it in one of the two places",
+        ),
+        (
+            "[{ rate = \"10/s named a\", name = \"b\" }]",
+            "4:43: rules[0].limits[0].name: `rate` says this too, by `named`: expected it in one of the two places",
+        ),
+        (
+            "[{ rate = \"10/s shadow\", shadow = false }]",
+            "4:44: rules[0].limits[0].shadow: `rate` says this too, by `shadow`: expected it in one of the two places",
+        ),
         ("[]", "4:10: rules[0].limits: the list has no limits, expected at least one"),
     ] {
         assert_eq!(rule(&format!("limits = {limits}")), problem, "{limits}");

@@ -11,7 +11,7 @@ use clap::Args;
 use sluicegate_config::envoy::service::{Domain, Rule};
 use sluicegate_config::proxy::Upstream;
 use sluicegate_config::reader::text_of;
-use sluicegate_config::{Live, PolicyFile};
+use sluicegate_config::{Environment, Live, PolicyFile};
 use sluicegate_core::adapter::{Charge, Debit};
 use sluicegate_core::rule::Rule as _;
 use sluicegate_server::capacity::Capacities;
@@ -182,27 +182,24 @@ fn is_itself(address: SocketAddr, upstream: &Upstream) -> bool {
 /// Checks a file of rules.
 fn check_rules(path: &Path, example: &Example) -> Result<(), Invalid> {
     let looked = sluicegate_config::check(PolicyFile::new(path)).map_err(report)?;
-    // `serve` has nothing to offer to a file that names functions of a service.
-    let policies = Policies::new().rules(path);
+    // Neither command has anything to offer to a file that names functions of a service.
+    let live = Live::open(path, Environment::new());
     // The proxies that ask `serve` say who their clients are, and an option names them. `sluicegate proxy` has the file
     // alone.
-    let serves = |policies: &Policies| {
-        policies.live().is_some_and(|rules| rules.policies().upstream().is_none())
-    };
-    let is_served = policies.as_ref().is_ok_and(serves);
+    let is_served = live.as_ref().is_ok_and(|live| live.policies().upstream().is_none());
     say(if is_served { looked.knows_addresses() } else { looked })?;
-    let policies = policies.map_err(report)?;
-    for line in policies.live().map(|live| described(&live.policies())).unwrap_or_default() {
+    let live = live.map_err(report)?;
+    for line in described(&live.policies()) {
         say(line)?;
     }
-    let in_force = policies.live().map(Live::policies);
-    if in_force.is_some_and(|rules| rules.counts_tokens() && rules.upstream().is_none()) {
+    if is_served && live.policies().counts_tokens() {
         say(TOKENS)?;
     }
-    match (policies.live(), example.request()) {
-        (Some(rules), Some(request)) => explain(rules, &request),
-        _ => Ok(()),
+    if is_served && live.throttle().is_some() {
+        // Says why `serve` would not start.
+        Policies::new().rules(path).map_err(report)?;
     }
+    example.request().map_or(Ok(()), |request| explain(&live, &request))
 }
 
 const TOKENS: &str = "warning: a rule counts tokens. `sluicegate proxy` reads them in bodies. `sluicegate serve` knows them only from \
