@@ -1,5 +1,6 @@
 //! Checks a file without running anything.
 
+mod together;
 mod warnings;
 
 use std::fmt;

@@ -4,6 +4,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::key::Path as PathKey;
 use sluicegate_core::limit::MAX_LIMITS;
 
+use super::together::{Together, together};
 use crate::compile::{LimitGroup, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule, Texts};
 use crate::source::{Diagnostic, DocumentPath};
@@ -217,7 +218,7 @@ impl Warnings<'_> {
         }
     }
 
-    /// A request to which all rules apply would be a server error.
+    /// A request that meets too many rules would be a server error.
     fn of_many(&mut self) {
         let tiers = self.document.tiers.values().map(|tier| tier.limits.len()).max().unwrap_or(0);
         let most = |rule: &Rule| {
@@ -225,14 +226,23 @@ impl Warnings<'_> {
             let tiers = if rule.tiers.is_some() { tiers } else { 0 };
             cases.chain([tiers, rule.limits.len()]).max().unwrap_or(0)
         };
-        let sum: usize = self.document.rules.iter().map(most).sum();
-        if sum > MAX_LIMITS {
-            let message = format!(
-                "a request to which all rules apply is charged to {sum} limits, and is answered with an error \
-                 beyond {MAX_LIMITS}: let no request meet so many"
-            );
-            self.warn(&DocumentPath::Root.name("rules"), message);
-        }
+        let rules = &self.document.rules;
+        let sum = |rules: &mut dyn Iterator<Item = &Rule>| rules.map(most).sum::<usize>();
+        let (which, sum) = match together(rules.iter().map(|rule| (rule.when.as_ref(), most(rule))))
+        {
+            Together::Few => return,
+            Together::Many(met) => {
+                let first: Vec<_> = met.iter().take(2).map(|at| &*rules[*at].name).collect();
+                let which = format!("the rules `{}` and others apply", first.join("`, `"));
+                (which, sum(&mut met.iter().map(|at| &rules[*at])))
+            }
+            Together::Unknown => ("all rules apply".to_owned(), sum(&mut rules.iter())),
+        };
+        let message = format!(
+            "a request to which {which} is charged to {sum} limits, and is answered with an error beyond \
+             {MAX_LIMITS}: let no request meet so many"
+        );
+        self.warn(&DocumentPath::Root.name("rules"), message);
     }
 }
 

@@ -266,7 +266,7 @@ fn what_may_not_be_meant_is_warned_of() {
         ),
         (
             (0..17).map(|i| format!("[[rules]]\nname = \"{i}\"\nlimits = [\"5/second\"]\nkey = \"global\"\nwhen = {{ method = \"GET\" }}\n")).collect(),
-            "rules: a request to which all rules apply is charged to 17 limits, and is answered with an error beyond \
+            "rules: a request to which the rules `0`, `1` and others apply is charged to 17 limits, and is answered with an error beyond \
              16: let no request meet so many",
         ),
     ] {
