@@ -240,4 +240,6 @@ fn wait(micros: u64) -> Turn {
 }
 
 #[cfg(test)]
+mod contention;
+#[cfg(test)]
 mod tests;

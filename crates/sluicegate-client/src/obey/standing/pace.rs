@@ -14,7 +14,7 @@ use super::window::Window;
 /// A server that counts by windows of about a second is another matter; see [`Window`].
 ///
 /// The numbers are from simulations of 1 to 64 clients with 1 to 32 callers each that share 100 requests a second of
-/// buckets and windows (`tests/all/contention.rs`).
+/// buckets and windows (`contention.rs`, and `tests/all/contention.rs`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
     /// Microseconds between requests; 0 if they are sent as they come.
@@ -23,8 +23,10 @@ pub(super) struct Pace {
     due: u64,
     /// Requests that were served in the measured time.
     served: u64,
-    /// When that began.
+    /// When that began: with the last refusal, where there is a gap.
     since: Option<u64>,
+    /// The last refusal did not say when to come back.
+    is_untold: bool,
     /// Requests that were not sent during the last wait; 0 if the server did not demand it.
     owed: u64,
     /// The server takes few requests at once.
@@ -35,6 +37,10 @@ pub(super) struct Pace {
 }
 
 const SECOND: u64 = 1_000_000;
+
+/// Where refusals do not say when to come back, this time without one, in milliseconds, makes the growth larger by its first
+/// step, and twice the time by four of them: other clients seem to have gone.
+const UNREFUSED: u64 = 2_000;
 
 /// What was served longer ago does not tell how fast requests come now, in microseconds.
 const MEASURED: u64 = 10 * SECOND;
@@ -102,7 +108,12 @@ impl Pace {
         let first = (7 * self.gap.min(SECOND) / 20).clamp(SECOND / 1_000, 3 * SECOND / 10);
         // It doubles in four requests, or in a second, and goes on to grow by the square.
         let (served, usual) = (self.served.min(1 << 16), (SECOND / self.gap).max(4));
-        let growth = (first + first * served * served / (usual * usual)).min(3 * SECOND / 10);
+        let mut growth = first + first * served * served / (usual * usual);
+        if self.is_untold {
+            let unrefused = now.saturating_sub(since).min(60 * SECOND) / 1_000;
+            growth += first * unrefused * unrefused / (UNREFUSED * UNREFUSED);
+        }
+        let growth = growth.min(3 * SECOND / 10);
         self.gap = (u128::from(self.gap) * u128::from(SECOND) / u128::from(SECOND + growth)) as u64;
         if self.gap < SHORTEST {
             *self = Self { since: Some(now), window: self.window, ..Self::default() };
@@ -133,14 +144,11 @@ impl Pace {
             // Each of these is the largest part by which clients still leave little of the limit unused. A wait that the server
             // demanded slows them down already.
             gap => {
-                let part = match (is_demanded, self.takes_few) {
-                    (true, false) => 8,
-                    (false, _) => 4,
-                    (true, true) => 2,
-                };
+                let part = if is_demanded && !self.takes_few { 8 } else { 2 };
                 self.gap = (gap + gap / part).min(LONGEST);
             }
         }
+        self.is_untold = !is_demanded;
         self.owed = if is_demanded { wait.checked_div(self.gap).unwrap_or(0) } else { 0 };
         (self.served, self.since) = (0, Some(now));
     }

@@ -14,10 +14,10 @@ pub(in crate::obey) struct Rules {
 /// The first wait after a refusal that does not say how long, and what is added to it by each further one: at most, and at
 /// least where the pace is known.
 const UNTOLD: u64 = 1_000_000;
-const LEAST_UNTOLD: u64 = 50_000;
+const LEAST_UNTOLD: u64 = 100_000;
 
-/// Where the pace is known, that wait lasts for this many requests. It doubles with each further refusal.
-const GAPS: u64 = 12;
+/// Where the pace is known, that wait lasts for this many requests. Each further refusal makes it half as long again.
+const GAPS: u64 = 10;
 
 /// Refusals in a row that make that wait longer: a server that is back has a request within seconds.
 const MOST_UNTOLD: u32 = 6;
@@ -87,12 +87,14 @@ impl Rules {
         by_windows: bool,
         random: u32,
     ) -> u64 {
-        let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(8);
+        let before = refusals.saturating_sub(1).min(8);
         let Some(asked) = asked else {
             let slowest = UNTOLD * u64::from(refusals.clamp(1, MOST_UNTOLD));
             let most = match gap {
                 0 => slowest,
-                gap => doubled((GAPS * gap).clamp(LEAST_UNTOLD, UNTOLD)).min(slowest),
+                gap => (0..before)
+                    .fold((GAPS * gap).max(LEAST_UNTOLD), |wait, _| wait + wait / 2)
+                    .min(slowest),
             };
             let most = most.min(self.longest);
             return most / 2 + part(most / 2, random);
@@ -109,7 +111,7 @@ impl Rules {
         // Others are served when this client is not: it leaves them more room each time.
         let times = u64::from(refusals - 1);
         let spread =
-            (asked.saturating_mul(times).saturating_mul(3) / 2).max(doubled(SHORTEST)).min(MORE);
+            (asked.saturating_mul(times).saturating_mul(3) / 2).max(SHORTEST << before).min(MORE);
         wait + spread / 2 + part(spread / 2, random.rotate_left(16))
     }
 }
