@@ -17,6 +17,7 @@ use crate::capacity::{Election, Masters, Shared};
 use crate::fields::Fields;
 use crate::health::Health;
 use crate::policies::Policies;
+use crate::policies::PoliciesError;
 use crate::rls::Counters;
 use crate::rules::{Enforcer, Rules};
 use crate::status::{Capacity, Dashboard, Source, leased};

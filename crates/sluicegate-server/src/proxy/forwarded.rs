@@ -86,9 +86,8 @@ pub(crate) fn is_of_proxies(name: &HeaderName) -> bool {
 /// Removes the fields that only proxies may write, and the one in which trusted proxies pass the client's address on. The
 /// application could not tell that the client has made them up.
 pub(crate) fn strip(headers: &mut HeaderMap, client_header: Option<&str>) {
-    let is_untold = |name: &HeaderName| {
-        is_of_proxies(name) || hop::is_vouched(client_header, name.as_str())
-    };
+    let is_untold =
+        |name: &HeaderName| is_of_proxies(name) || hop::is_vouched(client_header, name.as_str());
     remove(headers, is_untold);
 }
 
