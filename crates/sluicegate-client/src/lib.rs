@@ -33,6 +33,7 @@ pub mod adaptive_throttle;
 mod call;
 mod error;
 pub mod fleet;
+mod layered;
 pub mod obey;
 pub mod outgoing;
 pub mod pace;
@@ -46,13 +47,14 @@ mod waiting;
 
 pub use self::adaptive_throttle::AdaptiveThrottleLayer;
 pub use self::error::{BoxError, Refused};
+pub use self::layered::Layered;
 pub use self::obey::ObeyLayer;
 pub use self::pace::PaceLayer;
 pub use self::propagate::PropagateLayer;
 pub use self::replay::ReplayLayer;
 pub use self::retry::RetryLayer;
 pub use self::smooth::SmoothLayer;
-pub use self::stack::{Layered, Once, Outgoing};
+pub use self::stack::{Once, Outgoing};
 pub use sluicegate::adapter::ConfigError;
 
 #[cfg(doctest)]

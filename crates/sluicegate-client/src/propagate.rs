@@ -7,8 +7,8 @@ use http::{HeaderName, HeaderValue};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::layered::Layered;
 use crate::outgoing::{Context, OutgoingRequest, grpc};
-use crate::stack::Layered;
 
 /// A layer that writes the [`Context`] of requests into their header.
 ///

@@ -3,6 +3,7 @@ use tower::layer::util::Identity;
 use tower_layer::Layer;
 
 use crate::adaptive_throttle::AdaptiveThrottleLayer;
+use crate::layered::Layered;
 use crate::obey::ObeyLayer;
 use crate::propagate::PropagateLayer;
 use crate::replay::{ReplayBody, ReplayLayer};
@@ -90,13 +91,6 @@ pub struct Once<P = Identity> {
     pace: P,
     obey: ObeyLayer,
     propagate: Option<PropagateLayer>,
-}
-
-/// The service that a layer of this crate makes of another one.
-#[derive(Debug, Clone)]
-pub struct Layered<S, L> {
-    pub(crate) inner: S,
-    pub(crate) layer: L,
 }
 
 impl Outgoing {

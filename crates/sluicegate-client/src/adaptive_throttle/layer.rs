@@ -7,8 +7,8 @@ use sluicegate::key::Key;
 use tower_layer::Layer;
 
 use super::server::Shared;
+use crate::layered::Layered;
 use crate::outgoing::{AnyKey, Origin, OutgoingView};
-use crate::stack::Layered;
 use crate::table::MOST_ROWS;
 
 /// A layer that does not send what its server would most likely reject.

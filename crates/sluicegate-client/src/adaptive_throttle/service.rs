@@ -12,8 +12,8 @@ use super::layer::AdaptiveThrottleLayer;
 use super::server::{Ended, Shared, announced};
 use crate::call::{Stage, watch};
 use crate::error::{BoxError, Refused};
+use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
-use crate::stack::Layered;
 use crate::table::RowKey;
 
 impl<S, R> Service<R> for Layered<S, AdaptiveThrottleLayer>

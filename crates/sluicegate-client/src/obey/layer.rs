@@ -8,8 +8,8 @@ use tower_layer::Layer;
 
 use super::shared::Shared;
 use super::standing::Rules;
+use crate::layered::Layered;
 use crate::outgoing::{AnyKey, OutgoingView};
-use crate::stack::Layered;
 use crate::table::MOST_ROWS;
 
 /// A layer that keeps requests back while their server asks for that.

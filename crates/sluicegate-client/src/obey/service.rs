@@ -6,8 +6,8 @@ use super::layer::ObeyLayer;
 use super::shared::{Answer, Permit, too_long, turn};
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::BoxError;
+use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
-use crate::stack::Layered;
 use crate::waiting::{ResponseFuture, Waiting};
 
 impl<S, R> Service<R> for Layered<S, ObeyLayer>

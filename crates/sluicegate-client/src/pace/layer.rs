@@ -3,8 +3,8 @@ use sluicegate::key::Key;
 use tower_layer::Layer;
 
 use super::pacer::Pacer;
+use crate::layered::Layered;
 use crate::outgoing::{AnyKey, OutgoingView};
-use crate::stack::Layered;
 
 /// A layer in which requests wait for their turn.
 ///

@@ -11,8 +11,8 @@ use super::layer::PaceLayer;
 use super::turn::PaceError;
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
+use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingView};
-use crate::stack::Layered;
 use crate::waiting::{ResponseFuture, Waiting};
 
 /// What the charge is settled by when the response is there, or nobody waits for it any longer. A place of a limit of

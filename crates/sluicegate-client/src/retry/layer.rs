@@ -10,8 +10,8 @@ use tower_layer::Layer;
 use super::attempts::Shared;
 use super::budget::{Budget, Tokens};
 use super::decide::{AttemptResult, BACKOFF, Bounds, Repeatable};
+use crate::layered::Layered;
 use crate::outgoing::OutgoingView;
-use crate::stack::Layered;
 
 /// A layer that sends requests again after failures that may pass, within a budget.
 ///

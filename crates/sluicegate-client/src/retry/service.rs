@@ -12,8 +12,8 @@ use super::layer::RetryLayer;
 use crate::call;
 use crate::call::Retried;
 use crate::error::{BoxError, Refused};
+use crate::layered::Layered;
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
-use crate::stack::Layered;
 
 impl<S, R> Service<R> for Layered<S, RetryLayer>
 where

@@ -8,9 +8,9 @@ use tower_layer::Layer;
 
 use super::gate::Reserve;
 use super::service::Shared;
+use crate::layered::Layered;
 use crate::outgoing::{AnyKey, OutgoingView};
 use crate::pace::Patience;
-use crate::stack::Layered;
 use crate::table::MOST_ROWS;
 
 /// A layer in which requests wait until a [smooth method](super) lets them go.

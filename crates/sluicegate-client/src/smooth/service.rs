@@ -11,8 +11,8 @@ use super::layer::{SmoothBuilder, SmoothLayer};
 use super::line::{Answer, Line, LineRow, too_long, wait_for, wait_in_line};
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
+use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingView};
-use crate::stack::Layered;
 use crate::table::Table;
 use crate::waiting::{ResponseFuture, Turn, Waiting};
 

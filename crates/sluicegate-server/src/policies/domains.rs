@@ -36,12 +36,12 @@ struct Shared {
 
 #[derive(Default)]
 struct Last {
+    /// The files in force.
     found: Found,
-    /// Whether `found` is what is in force, or was refused.
-    is_in_force: bool,
+    /// The files that were found since, and refused.
+    refused: Option<Found>,
     /// What a management server has sent, which is in force.
     sent: Found,
-    has_received: bool,
     set: Set,
     check: Option<Check>,
 }
@@ -94,7 +94,7 @@ impl LiveDomains {
     /// Puts what a management server has sent in force, beside the files. What is refused does not count.
     pub(super) fn receive(&self, sent: Found) -> Result<(), PoliciesError> {
         let last = self.shared.last();
-        if last.has_received && last.sent == sent {
+        if last.sent == sent {
             return Ok(());
         }
         self.shared.follow(last, Read::Sent(sent))
@@ -104,7 +104,7 @@ impl LiveDomains {
     pub(super) fn pending(&self) -> Result<Vec<String>, PoliciesError> {
         let found = self.texts.read();
         let last = self.shared.last();
-        if last.found == found && last.is_in_force {
+        if last.refused.is_none() && last.found == found {
             return Ok(Vec::new());
         }
         let set = Set::read(&together(&found, &last.sent))?;
@@ -165,8 +165,7 @@ impl Shared {
             }
             Err(problems) => {
                 if let Read::Files(found) = read {
-                    last.found = found;
-                    last.is_in_force = false;
+                    last.refused = Some(found);
                 }
                 tracing::error!("policies not reloaded:\n{problems}");
                 Err(problems)
@@ -187,12 +186,9 @@ impl Shared {
         match read {
             Read::Files(found) => {
                 last.found = found;
-                last.is_in_force = true;
+                last.refused = None;
             }
-            Read::Sent(sent) => {
-                last.sent = sent;
-                last.has_received = true;
-            }
+            Read::Sent(sent) => last.sent = sent,
         }
         last.set = set;
     }
@@ -213,6 +209,11 @@ fn in_words(changes: &[String]) -> String {
 }
 
 impl Last {
+    /// Whether this is what was found last, in force or refused.
+    fn knows(&self, found: &Found) -> bool {
+        self.refused.as_ref().unwrap_or(&self.found) == found
+    }
+
     fn must_keep(&self, set: &Set) -> Result<(), PoliciesError> {
         let Some(check) = &self.check else { return Ok(()) };
         set.check(check)
@@ -221,13 +222,13 @@ impl Last {
 
 impl Follower for Shared {
     fn knows(&self, found: &Found) -> bool {
-        self.last().found == *found
+        self.last().knows(found)
     }
 
     fn changed(&self, found: Found) {
         let last = self.last();
         // A signal may have been quicker.
-        if last.found != found {
+        if !last.knows(&found) {
             // Problems are reported as events.
             let _ = self.follow(last, Read::Files(found));
         }

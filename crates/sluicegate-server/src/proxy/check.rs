@@ -39,7 +39,7 @@ pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(),
     // The order matters. Odd names go first, because they could stand for any of the fields below. What a stranger says
     // about itself goes before fields are counted, so that nobody is refused for fields that the application would not
     // get.
-    let is_vouched = |name: &str| hop::is_vouched(terms.client_header, name);
+    let is_vouched = |name: &str| forwarded::is_vouched(terms.client_header, name);
     hop::strip_odd(request.headers_mut(), terms.underscores, is_vouched);
     if !terms.is_trusted {
         forwarded::strip(request.headers_mut(), terms.client_header);

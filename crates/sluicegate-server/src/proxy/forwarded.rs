@@ -5,8 +5,6 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderName, VIA};
 use http::{HeaderMap, HeaderValue, Version};
 
-use crate::proxy::hop;
-
 /// The name of this proxy in `Via`.
 pub(crate) const NAME: &str = "sluicegate";
 
@@ -83,11 +81,16 @@ pub(crate) fn is_of_proxies(name: &HeaderName) -> bool {
     name.starts_with("x-forwarded-") || CLIENT.contains(&name) || REQUEST.contains(&name)
 }
 
+/// Whether trusted proxies pass the client's address on in the field of this name.
+pub(crate) fn is_vouched(client_header: Option<&str>, name: &str) -> bool {
+    client_header.is_some_and(|header| header.eq_ignore_ascii_case(name))
+}
+
 /// Removes the fields that only proxies may write, and the one in which trusted proxies pass the client's address on. The
 /// application could not tell that the client has made them up.
 pub(crate) fn strip(headers: &mut HeaderMap, client_header: Option<&str>) {
     let is_untold =
-        |name: &HeaderName| is_of_proxies(name) || hop::is_vouched(client_header, name.as_str());
+        |name: &HeaderName| is_of_proxies(name) || is_vouched(client_header, name.as_str());
     remove(headers, is_untold);
 }
 

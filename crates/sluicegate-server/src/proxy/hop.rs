@@ -25,11 +25,6 @@ const KEPT: [&str; 7] =
 const ONLY_HEADERS: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHORIZATION, EXPECT, MAX_FORWARDS, CONTENT_ENCODING, CONTENT_RANGE, RANGE];
 
-/// Whether trusted proxies pass the client's address on in the field of this name.
-pub(crate) fn is_vouched(client_header: Option<&str>, name: &str) -> bool {
-    client_header.is_some_and(|header| header.eq_ignore_ascii_case(name))
-}
-
 /// Removes fields whose names have other characters than letters, digits and `-`, or only those that stand for a field
 /// that the proxy itself reads or writes if the others are to be `kept`. CGI, and with it many applications, cannot tell
 /// `X_Api_Key` or `X.Api.Key` from `X-Api-Key`, which limits read.

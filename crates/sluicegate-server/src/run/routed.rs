@@ -36,7 +36,7 @@ pub(super) enum Shortcut {
     Http(Option<Forward>, Plain),
 }
 
-/// Answers the calls of one connection, and notes those that fail before a decision, whoever answers them.
+/// Answers the calls of one connection. A call that fails before a decision is noted, by whichever way it is answered.
 pub(super) struct Routed {
     pub(super) router: Router,
     pub(super) shortcut: Option<Shortcut>,

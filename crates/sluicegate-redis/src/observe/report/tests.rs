@@ -174,8 +174,14 @@ fn every_metric_is_described_and_is_in_the_dashboard() {
     let recorder = Notes::default();
     metrics::with_local_recorder(&recorder, || Counters::new(&Clock::default()));
     let described = recorder.described.into_inner().unwrap();
-    assert!(measured().is_subset(&described), "{described:?}");
-    assert_eq!(described.len(), names::METRICS.len() + 10);
+    let by_hand = names::METRICS.map(|(name, ..)| format!("sluicegate_redis_{name}")).into();
+    let counters: std::collections::BTreeSet<_> = described.difference(&by_hand).cloned().collect();
+    assert_eq!(counters.len(), 10, "{counters:?}");
+    // Counters are recorded where they are declared, and some of them here too.
+    assert_eq!(
+        measured().union(&counters).cloned().collect::<Vec<_>>(),
+        Vec::from_iter(described.clone())
+    );
     let dashboard = include_str!("../../../../../docs/grafana.json");
     let asked: Vec<_> = dashboard.lines().filter(|line| line.contains("\"expr\"")).collect();
     for name in &described {

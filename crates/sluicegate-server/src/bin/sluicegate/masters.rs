@@ -13,6 +13,8 @@ use sluicegate_redis::Redis;
 use sluicegate_server::ServiceBuilder;
 use sluicegate_server::capacity::LONGEST_LEASE;
 
+use crate::shared::read;
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Several servers")]
 pub(crate) struct Masters {
@@ -109,9 +111,6 @@ impl Masters {
                 None => Ok((None, None)),
             };
         }
-        let read = |option: &str, file: &Path| {
-            std::fs::read(file).map_err(|error| format!("{option}: {}: {error}", file.display()))
-        };
         let authorities = self.masters_authorities.as_deref();
         let authorities =
             authorities.map(|file| read("--masters-authorities", file)).transpose()?;

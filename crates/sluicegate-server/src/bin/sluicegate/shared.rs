@@ -1,7 +1,7 @@
 //! Options of every command that serves.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
@@ -84,6 +84,11 @@ impl FromStr for Port {
             .map_err(|_| "expected an IP address and a port such as 127.0.0.1:8080, or `off`")?;
         Ok(Self(Some(address)))
     }
+}
+
+/// The contents of the file that an option names.
+pub(crate) fn read(option: &str, file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("{option}: {}: {error}", file.display()))
 }
 
 /// The token of `--admin-token`.

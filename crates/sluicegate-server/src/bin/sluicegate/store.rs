@@ -1,16 +1,16 @@
 //! Where limits are counted.
 
 use std::error::Error;
-use std::path::Path;
 use std::time::Duration;
 
+use http::Uri;
 use sluicegate_core::Memory;
 use sluicegate_core::store::BoxStore;
 use sluicegate_redis::{Leased, Redis, RedisBuilder};
 use sluicegate_server::ServiceBuilder;
 use tracing::warn;
 
-use crate::shared::StoreOptions;
+use crate::shared::{StoreOptions, read};
 
 /// How long the process waits at its end for what is on its way to Redis or to a file.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -25,14 +25,9 @@ fn redis(options: &StoreOptions, url: &str) -> Result<RedisBuilder, String> {
         _ if options.redis_cluster => redis.cluster(url.split(',')),
         [] => redis.url(url),
         sentinels => {
-            let (_, rest) = url.split_once("://").unwrap_or_default();
-            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-            let name = host.split([':', '/', '?']).next().unwrap_or_default();
-            redis.sentinel(name, sentinels).url(url)
+            let url_of_master = url.parse::<Uri>().unwrap_or_default();
+            redis.sentinel(url_of_master.host().unwrap_or_default(), sentinels).url(url)
         }
-    };
-    let read = |option: &str, file: &Path| {
-        std::fs::read(file).map_err(|error| format!("{option}: {}: {error}", file.display()))
     };
     if let Some(file) = &options.redis_authorities {
         redis = redis.certificate_authorities(read("--redis-authorities", file)?);

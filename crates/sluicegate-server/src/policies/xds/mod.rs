@@ -31,6 +31,7 @@ use tonic::{Code, Request};
 
 use super::PoliciesError;
 use super::domains::LiveDomains;
+use crate::run::Causes;
 
 /// The largest message, in bytes, as for all files together.
 const LARGEST: usize = 64 << 20;
@@ -117,8 +118,10 @@ impl Xds {
                 let ended = self.stream(&mut session, &domains, &told).await;
                 // A server that sends something is there.
                 failed = if session.version == before { failed + 1 } else { 1 };
-                let why = ended
-                    .map_or_else(|error| whole(&*error), |()| "the stream has ended".to_owned());
+                let why = ended.map_or_else(
+                    |error| Causes(&*error).to_string(),
+                    |()| "the stream has ended".to_owned(),
+                );
                 if failed == 1 {
                     tracing::warn!("xDS: {why}. What is in force stays in force");
                 } else {
@@ -225,12 +228,6 @@ impl Session {
         let response_nonce = response.nonce.clone();
         DiscoveryRequest { response_nonce, error_detail, ..self.hello() }
     }
-}
-
-/// An error with what is behind it.
-fn whole(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Each configuration as the text of a file. JSON is YAML.

@@ -186,6 +186,30 @@ async fn what_is_not_valid_is_refused_with_its_place_and_the_old_stays() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_broken_does_not_stand_in_the_way_of_what_a_server_sends() {
+    let (address, mut streams) = Management::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("own.yaml");
+    let own = "domain: own\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 1 } }]";
+    std::fs::write(&file, own).expect("a file");
+    let policies = Policies::new().envoy(&file).expect("a valid file");
+    let _following = policies.follow(client(address));
+    let mut stream = streams.recv().await.expect("a stream");
+    stream.request().await;
+    std::fs::write(&file, "domain: own\ndescriptors: 7").expect("a file");
+    assert!(policies.reload().is_err());
+    assert_eq!(stream.send("1", &[config("a", 3)]).await.version_info, "1");
+    assert_eq!(limits(&policies).len(), 2);
+    // What is wrong with the file is told still, and what was sent stays when it is mended.
+    assert!(policies.reload().is_err());
+    std::fs::write(&file, own.replace("own", "other")).expect("a file");
+    policies.reload().expect("a valid file");
+    assert_eq!(limits(&policies).len(), 2);
+    assert_eq!(stream.send("2", &[]).await.version_info, "2");
+    assert_eq!(limits(&policies).len(), 1);
+}
+
+#[tokio::test]
 async fn a_server_that_is_away_changes_nothing_and_is_called_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let policies = Policies::new();

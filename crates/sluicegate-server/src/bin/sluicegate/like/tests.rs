@@ -1,0 +1,217 @@
+use super::*;
+
+fn translated(variables: &[(&str, &str)]) -> Result<Translation, String> {
+    let read = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    Translation::new(&read)
+}
+
+/// The options of an environment beside those of an empty one.
+fn options(variables: &[(&str, &str)]) -> Vec<String> {
+    let usual = translated(&[]).expect("defaults").options;
+    let options = translated(variables).expect("a translation").options;
+    let other = options.into_iter().filter(|option| !usual.contains(option));
+    other
+        .map(|(name, value)| value.map_or(name.to_owned(), |value| format!("{name}={value}")))
+        .collect()
+}
+
+#[test]
+fn an_empty_environment_has_the_defaults_of_the_service() {
+    let options = translated(&[]).expect("defaults").options;
+    let options: Vec<_> = options.iter().map(|(name, value)| (*name, value.as_deref())).collect();
+    assert_eq!(
+        options,
+        [
+            ("--http", Some("0.0.0.0:8080")),
+            ("--grpc", Some("0.0.0.0:8081")),
+            ("--admin", Some("127.0.0.1:6070")),
+            ("--connection-age", Some("86400")),
+            ("--connection-grace", Some("3600")),
+            ("--deadline-ms", Some("10000")),
+            ("--envoy", Some("/srv/runtime_data/current/config")),
+            ("--log-level", Some("warn")),
+            ("--log", Some("text")),
+        ]
+    );
+}
+
+#[test]
+fn variables_become_options() {
+    let tcp = ("REDIS_SOCKET_TYPE", "tcp");
+    for (variables, expected) in [
+        (&[("HOST", "::"), ("PORT", "80")][..], &["--http=[::]:80"][..]),
+        (&[("GRPC_HOST", "localhost"), ("GRPC_PORT", "9")], &["--grpc=127.0.0.1:9"]),
+        (&[("DEBUG_PORT", "7000")], &["--admin=127.0.0.1:7000"]),
+        (&[("SLUICEGATE_ADMIN_TOKEN", "x")], &["--admin=0.0.0.0:6070"]),
+        (&[("DEBUG_HOST", "127.0.0.2")], &["--admin=127.0.0.2:6070"]),
+        (&[("GRPC_MAX_CONNECTION_AGE", "1h30m0s")], &["--connection-age=5400"]),
+        (&[("GRPC_MAX_CONNECTION_AGE_GRACE", "0s")], &["--connection-grace=31536000"]),
+        (
+            &[
+                ("GRPC_SERVER_USE_TLS", "true"),
+                ("GRPC_SERVER_TLS_CERT", "/c"),
+                ("GRPC_SERVER_TLS_KEY", "/k"),
+                ("GRPC_CLIENT_TLS_CACERT", "/a"),
+            ],
+            &["--tls-certificate=/c", "--tls-key=/k", "--tls-clients=/a", "--tls-grpc-only"],
+        ),
+        (&[("REDIS_TIMEOUT", "250ms")], &["--deadline-ms=250"]),
+        (&[("REDIS_URL", "/run/redis.sock")], &["--redis=redis+unix:///run/redis.sock"]),
+        (
+            &[("REDIS_URL", "/r"), ("REDIS_AUTH", "me:p&q")],
+            &["--redis=redis+unix:///r?user=me&pass=p%26q"],
+        ),
+        (&[tcp, ("REDIS_URL", "redis:6379")], &["--redis=redis://redis:6379"]),
+        (
+            &[tcp, ("REDIS_URL", "r:1"), ("REDIS_AUTH", "p/@:"), ("REDIS_TLS", "1")],
+            &["--redis=rediss://p%2F%40:@r:1"],
+        ),
+        (
+            &[tcp, ("REDIS_URL", "r:1"), ("REDIS_TLS", "T"), ("REDIS_TLS_CACERT", "/a")],
+            &["--redis=rediss://r:1", "--redis-authorities=/a"],
+        ),
+        (
+            &[("REDIS_TYPE", "cluster"), ("REDIS_URL", "a:1,b:2"), ("REDIS_AUTH", "s")],
+            &["--redis=redis://:s@a:1,redis://:s@b:2", "--redis-cluster"],
+        ),
+        (
+            &[
+                ("REDIS_TYPE", "SENTINEL"),
+                ("REDIS_URL", "main,a:1,b:2"),
+                ("REDIS_AUTH", "s"),
+                ("REDIS_SENTINEL_AUTH", "t"),
+            ],
+            &["--redis=redis://:s@main", "--redis-sentinels=redis://:t@a:1,redis://:t@b:2"],
+        ),
+        (
+            &[tcp, ("REDIS_URL", "r:1"), ("CACHE_KEY_PREFIX", "edge_")],
+            &["--redis=redis://r:1", "--redis-prefix=sluicegate:edge_"],
+        ),
+        (
+            &[("RUNTIME_ROOT", "/data"), ("RUNTIME_SUBDIRECTORY", "ratelimit")],
+            &["--envoy=/data/ratelimit/config"],
+        ),
+        (
+            &[
+                ("CONFIG_TYPE", "grpc_xds_sotw"),
+                ("CONFIG_GRPC_XDS_SERVER_URL", "gateway:18001"),
+                ("CONFIG_GRPC_XDS_NODE_METADATA", "{}"),
+                ("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "a=b,c=d"),
+                ("FORCE_START_WITHOUT_INITIAL_CONFIG", "true"),
+            ],
+            &[
+                "--xds=http://gateway:18001",
+                "--xds-node=default",
+                "--xds-metadata={}",
+                "--xds-headers=a=b,c=d",
+                "--xds-no-wait",
+            ],
+        ),
+        (&[("SHADOW_MODE", "true")], &["--shadow"]),
+        (&[("LIMIT_RESPONSE_HEADERS_ENABLED", "true")], &["--fields=three"]),
+        (&[("LOG_LEVEL", "WARNING"), ("LOG_FORMAT", "JSON")], &["--log=json"]),
+        (&[("LOG_LEVEL", "debug"), ("REDIS_URL", "")], &["--log-level=debug"]),
+    ] {
+        assert_eq!(options(variables), expected, "{variables:?}");
+    }
+    let ageless = translated(&[("GRPC_MAX_CONNECTION_AGE", "0")]);
+    assert!(ageless.is_err_and(|what| what.contains("`0` is no duration")));
+    let ageless = translated(&[("GRPC_MAX_CONNECTION_AGE", "0s")]).expect("no age").options;
+    assert!(ageless.iter().all(|(name, _)| !name.starts_with("--connection")));
+}
+
+#[test]
+fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
+    for (name, value) in [
+        ("CONFIG_TYPE", "GRPC_XDS_DELTA"),
+        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
+        ("BACKEND_TYPE", "memcache"),
+        ("GRPC_UDS", "/run/ratelimit.sock"),
+        ("GRPC_CLIENT_TLS_SAN", "spiffe://edge"),
+        ("QUOTA_MODE", "1"),
+        ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true"),
+        ("PORT", "http"),
+        ("HOST", "here"),
+        ("SHADOW_MODE", "yes"),
+        ("GRPC_SERVER_USE_TLS", "true"),
+        ("REDIS_TIMEOUT", "10"),
+    ] {
+        let what = translated(&[(name, value)]).expect_err(name);
+        assert!(what.starts_with(name) || what.starts_with("GRPC_SERVER_TLS_CERT"), "{what}");
+    }
+    let redis = [("REDIS_URL", "main"), ("REDIS_TYPE", "SENTINEL")];
+    assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_URL")));
+    let redis = [("REDIS_URL", "/r"), ("REDIS_TLS", "true")];
+    assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_TLS")));
+}
+
+#[test]
+fn what_has_no_effect_is_named_once() {
+    let notices =
+        |variables: &[(&str, &str)]| translated(variables).expect("a translation").notices;
+    let tcp = [("REDIS_URL", "r:1"), ("REDIS_SOCKET_TYPE", "tcp"), ("DEBUG_HOST", "::1")];
+    assert_eq!(notices(&tcp), Vec::<String>::new());
+    assert_eq!(notices(&[]).len(), 2, "the memory, and the debug port");
+    for (name, value, _) in INSTEAD {
+        let other = if value == "true" { "F" } else { "1" };
+        let told = notices(&[&tcp[..], &[(name, other)]].concat());
+        assert!(told.len() == 1 && told[0].starts_with(name), "{told:?}");
+        assert_eq!(notices(&[&tcp[..], &[(name, value)]].concat()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_guide_names_every_variable_that_is_read() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/for-any-language.md");
+    let page = std::fs::read_to_string(page).expect("the guide");
+    let read = std::cell::RefCell::new(Vec::new());
+    for (kind, config) in [("SINGLE", "FILE"), ("CLUSTER", "GRPC_XDS_SOTW"), ("SENTINEL", "FILE")] {
+        let all = |name: &str| {
+            read.borrow_mut().push(name.to_owned());
+            let known = [
+                ("REDIS_TYPE", kind),
+                ("CONFIG_TYPE", config),
+                ("REDIS_URL", "a,b"),
+                ("REDIS_SOCKET_TYPE", "tcp"),
+            ];
+            let flags = ["REDIS_TLS", "GRPC_SERVER_USE_TLS"].map(|name| (name, "true"));
+            let files = ["GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY"].map(|name| (name, "/f"));
+            let set = known.iter().chain(&flags).chain(&files).find(|(known, _)| *known == name);
+            set.map(|(_, value)| (*value).to_owned())
+        };
+        Translation::new(&all).expect("a translation");
+    }
+    let read = read.into_inner();
+    assert!(read.len() > 100);
+    for name in read {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn an_option_that_is_given_wins() {
+    let complete = |arguments: &[&str]| {
+        let read = |name: &str| match name {
+            "REDIS_URL" => Some("/run/redis.sock".to_owned()),
+            _ => None,
+        };
+        let arguments = ["sluicegate"].iter().chain(arguments).map(OsString::from).collect();
+        let completed = completed(arguments, &read).expect("a command line");
+        completed
+            .into_iter()
+            .map(|argument| argument.into_string().expect("text"))
+            .collect::<Vec<_>>()
+    };
+    let like = ["serve", "--like", "envoy-ratelimit"];
+    let all = complete(&like);
+    assert!(all.contains(&"--grpc=0.0.0.0:8081".to_owned()));
+    assert!(all.contains(&"--redis=redis+unix:///run/redis.sock".to_owned()));
+    let own = complete(&[&like[..], &["--grpc", "off", "--keys=9"]].concat());
+    assert!(!own.iter().any(|argument| argument.starts_with("--grpc=")));
+    assert!(!own.iter().any(|argument| argument.starts_with("--redis")));
+    assert_eq!(complete(&["serve", "--rules", "x"]).len(), 4);
+    assert_eq!(complete(&["check", "--like", "envoy-ratelimit"]).len(), 4);
+}
