@@ -98,6 +98,10 @@ impl Waiting {
         }
         self.swaps = stay;
         self.statements -= usize::from(go.is_empty());
+        // The order in which all statements lock rows, so that no two wait for each other.
+        go.sort_unstable_by(|(a, _), (b, _)| {
+            (a.expected.is_some(), &a.key).cmp(&(b.expected.is_some(), &b.key))
+        });
         go
     }
 }

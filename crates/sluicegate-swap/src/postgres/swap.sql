@@ -26,14 +26,27 @@ DECLARE
     pages integer;
     size bigint;
 BEGIN
-    IF cardinality(keys) = 1 AND expected[1] IS NULL THEN
-        INSERT INTO {table} (key, version, content, forget)
-        VALUES (keys[1], versions[1], contents[1], moment + keep[1] * interval '1 microsecond')
-        ON CONFLICT DO NOTHING;
-        IF FOUND THEN
-            inserted := keys;
-            written := keys;
-        END IF;
+    IF apart THEN
+        -- In the order of the caller, which is that of the other branch. A statement for each row is cheaper than one with
+        -- joins for all: it is a single step in the index, and its plan is kept.
+        FOR number IN 1 .. cardinality(keys) LOOP
+            IF expected[number] IS NULL THEN
+                INSERT INTO {table} (key, version, content, forget) VALUES (
+                    keys[number], versions[number], contents[number], moment + keep[number] * interval '1 microsecond'
+                ) ON CONFLICT DO NOTHING;
+                IF FOUND THEN
+                    inserted := inserted || keys[number];
+                    written := written || keys[number];
+                END IF;
+            ELSE
+                UPDATE {table} t SET version = versions[number], content = contents[number],
+                    forget = moment + keep[number] * interval '1 microsecond'
+                WHERE t.key = keys[number] AND t.version = expected[number];
+                IF FOUND THEN
+                    written := written || keys[number];
+                END IF;
+            END IF;
+        END LOOP;
     ELSE
         -- First new rows and then the others, each in the order of keys, so that no two calls wait for each other.
         IF array_position(expected, NULL) IS NOT NULL THEN
@@ -53,7 +66,7 @@ BEGIN
         SELECT coalesce(array_agg(locked.key), '{}') INTO written
         FROM locked JOIN unnest(keys, expected) AS w (key, expected)
         ON w.key = locked.key AND w.expected = locked.version;
-        ok := apart OR cardinality(written) + cardinality(inserted) = cardinality(keys);
+        ok := cardinality(written) + cardinality(inserted) = cardinality(keys);
         IF ok THEN
             UPDATE {table} t SET version = w.version, content = w.content,
                 forget = moment + w.keep * interval '1 microsecond'

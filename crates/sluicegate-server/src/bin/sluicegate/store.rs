@@ -8,12 +8,17 @@ use sluicegate_core::Memory;
 use sluicegate_core::store::BoxStore;
 use sluicegate_redis::{Leased, Redis, RedisBuilder};
 use sluicegate_server::ServiceBuilder;
+use tokio::time::timeout;
 use tracing::warn;
 
 use crate::shared::{StoreOptions, read};
 
-/// How long the process waits at its end for what is on its way to Redis or to a file.
+/// How long the process waits at its end for what is on its way to Redis.
 const FLUSH: Duration = Duration::from_secs(2);
+
+/// How long the process waits at its end for the file. Large files on slow disks take long, and whoever stops the process
+/// kills it after a time of its own.
+const WRITE: Duration = Duration::from_secs(60);
 
 /// The shortest secret of keys in bytes: it cannot be guessed.
 const MIN_SECRET: usize = 16;
@@ -98,28 +103,26 @@ impl Counting {
 
     /// Gives back what was leased, and waits for what is on its way to Redis or to the file.
     pub(crate) async fn flush(&self) {
-        let flushed = async {
-            match self {
-                // Not only when the last clone is dropped: connections that were cut off may still have some.
-                Self::Memory(memory) => {
-                    let memory = memory.clone();
-                    // The store logs a failure.
-                    let _ = tokio::task::spawn_blocking(move || memory.flush()).await;
-                }
-                Self::Redis(redis) => redis.flush().await,
-                Self::Leased(leased) => leased.flush().await,
-            }
-        };
-        if tokio::time::timeout(FLUSH, flushed).await.is_ok() {
-            return;
-        }
-        match self {
+        let is_late = match self {
             Self::Memory(memory) => {
-                warn!("the last counts are not in the file of --state: the disk does not answer");
-                // Dropping the last clone would wait for the disk.
-                std::mem::forget(memory.clone());
+                // Not only when the last clone is dropped: connections that were cut off may still have some.
+                let written = memory.clone();
+                let written = tokio::task::spawn_blocking(move || written.flush());
+                if timeout(WRITE, written).await.is_err() {
+                    warn!(
+                        "the last counts are not in the file of --state: the disk does not answer"
+                    );
+                    // Dropping the last clone would wait for the disk.
+                    std::mem::forget(memory.clone());
+                }
+                // Otherwise, the store has logged a failure.
+                return;
             }
-            _ => warn!("Redis has not taken everything that was given back"),
+            Self::Redis(redis) => timeout(FLUSH, redis.flush()).await.is_err(),
+            Self::Leased(leased) => timeout(FLUSH, leased.flush()).await.is_err(),
+        };
+        if is_late {
+            warn!("Redis has not taken everything that was given back");
         }
     }
 }
