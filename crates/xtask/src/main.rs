@@ -26,7 +26,7 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use crate::step::{Failure, Step, cargo};
+use crate::step::{Failure, Step, cargo, run_tests};
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
@@ -82,16 +82,22 @@ fn main() -> ExitCode {
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
-    let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
-    // They need large programs, so they have a command of their own.
-    command.args(["--exclude", "sluicegate-counterparts"]);
-    command.args(arguments);
-    if env::var_os(TEST_THREADS).is_none() {
-        // Many tests wait for other processes, and leave the processor to those that simulate.
-        let processors = available_parallelism().map_or(1, NonZero::get);
-        command.env(TEST_THREADS, (2 * processors).to_string());
-    }
+    // Without the examples that have no tests: checks compile them, and each is a program to link.
+    let kinds: &[_] =
+        if arguments.is_empty() { &[Some("--tests"), Some("--doc")] } else { &[None] };
     #[cfg(unix)]
-    servers::provide_for(&mut command);
-    Step::new("tests", command).run_tests()
+    servers::provide();
+    run_tests(kinds.iter().map(|kind| {
+        let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
+        // They need large programs, so they have a command of their own.
+        command.args(["--exclude", "sluicegate-counterparts"]).args(*kind).args(&arguments);
+        if env::var_os(TEST_THREADS).is_none() {
+            // Many tests wait for other processes, and leave the processor to those that simulate.
+            let processors = available_parallelism().map_or(1, NonZero::get);
+            command.env(TEST_THREADS, (2 * processors).to_string());
+        }
+        #[cfg(unix)]
+        servers::let_find(&mut command);
+        Step::new("tests", command)
+    }))
 }

@@ -48,9 +48,9 @@ const POSTGRES: Server = Server {
     needed: true,
 };
 
-/// Installs what is missing, if possible, and lets `tests` find it. The tests run even if something stays missing:
+/// Installs what is missing, if possible. The tests run even if something stays missing:
 /// those that need it say so.
-pub(crate) fn provide_for(tests: &mut Command) {
+pub(crate) fn provide() {
     let as_root = user_is_root();
     for server in [REDIS, VALKEY, POSTGRES] {
         let way = server.way(|program| find(program).is_some(), as_root);
@@ -58,7 +58,6 @@ pub(crate) fn provide_for(tests: &mut Command) {
             eprintln!("\n{}", server.advice(&why));
         }
     }
-    let_find(tests);
 }
 
 /// Lets a command find what is installed in this repository.

@@ -29,27 +29,6 @@ impl Step {
         self.run_into(Stdio::piped())
     }
 
-    /// Like [`run`](Self::run) for a command that runs tests. What failing tests printed is repeated at the end, where a
-    /// log of many thousand lines is read first.
-    pub(crate) fn run_tests(self) -> Result<(), Failure> {
-        let mut failures = Failures::default();
-        let outcome = self.run_with(Stdio::piped(), |mut child| {
-            let printed = child.stdout.take();
-            let lines =
-                printed.into_iter().flat_map(|printed| BufReader::new(printed).split(b'\n'));
-            for line in lines {
-                let line = String::from_utf8_lossy(&line?).into_owned();
-                println!("{line}");
-                failures.read(line);
-            }
-            child.wait_with_output()
-        });
-        if outcome.is_err() {
-            eprint!("{failures}");
-        }
-        outcome.map(drop)
-    }
-
     fn run_into(self, stdout: Stdio) -> Result<String, Failure> {
         let output = self.run_with(stdout, Child::wait_with_output)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -77,6 +56,31 @@ impl Step {
         eprintln!("<== {}: passed in {took}", self.name);
         Ok(output)
     }
+}
+
+/// Runs all commands that run tests, and fails if one did. What failing tests printed is repeated at the end, where a log
+/// of many thousand lines is read first.
+pub(crate) fn run_tests(steps: impl IntoIterator<Item = Step>) -> Result<(), Failure> {
+    let mut failures = Failures::default();
+    let mut outcome = Ok(());
+    for step in steps {
+        let run = step.run_with(Stdio::piped(), |mut child| {
+            let printed = child.stdout.take();
+            let lines =
+                printed.into_iter().flat_map(|printed| BufReader::new(printed).split(b'\n'));
+            for line in lines {
+                let line = String::from_utf8_lossy(&line?).into_owned();
+                println!("{line}");
+                failures.read(line);
+            }
+            child.wait_with_output()
+        });
+        outcome = outcome.and(run.map(drop));
+    }
+    if outcome.is_err() {
+        eprint!("{failures}");
+    }
+    outcome
 }
 
 /// What test programs print of their failing tests: from a line `failures:` to the result.

@@ -3,8 +3,8 @@
 pub(crate) mod program;
 
 use self::program::{Program, Source};
-use crate::servers::provide_for;
-use crate::step::{Failure, Step, cargo};
+use crate::servers::{let_find, provide};
+use crate::step::{Failure, Step, cargo, run_tests};
 
 const PROGRAMS: [Program; 13] = [
     Program {
@@ -70,8 +70,9 @@ pub(crate) fn test() -> Result<(), Failure> {
     // The features of the whole workspace, so that what the other tests compiled is used again.
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.args(["--test", "counterparts"]);
-    provide_for(&mut command);
+    provide();
+    let_find(&mut command);
     // The programs. Browsers are large.
     command.args(["--", "--test-threads=2"]);
-    Step::new("counterparts", command).run_tests()
+    run_tests([Step::new("counterparts", command)])
 }
