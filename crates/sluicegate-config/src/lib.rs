@@ -116,5 +116,8 @@ pub mod proxy {
 /// Such a crate builds a [`Document`], [marks](SourceMap::mark) where its parts are in the text, and offers the reader as
 /// a [`Format`].
 pub mod reader {
+    pub use crate::compile::time;
+    #[cfg(all(feature = "toml", feature = "json"))]
+    pub use crate::read::read_as;
     pub use crate::read::{text_of, within_bounds as text_within_bounds};
 }

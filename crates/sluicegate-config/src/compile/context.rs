@@ -199,10 +199,7 @@ impl<'a> Context<'a> {
 
     /// Parses a duration such as `90 seconds`.
     pub(super) fn time(&self, text: &str, path: &DocumentPath<'_>) -> Option<Duration> {
-        let limit = format!("fixed 1 per {text}").parse::<Limit>().ok();
-        let period = limit.and_then(|limit| limit.period());
-        // Options must not follow.
-        let plain = period.filter(|&period| Limit::try_fixed_window(1, period).ok() == limit);
+        let plain = time(text);
         if plain.is_none() {
             let expected = "expected a number and a unit, such as `90 seconds` or `5 minutes`";
             self.report(path, format!("`{text}` is not a duration, {expected}"));
@@ -241,4 +238,12 @@ impl<'a> Context<'a> {
             None => Ok(made),
         }
     }
+}
+
+/// Parses a duration such as `90 seconds`. None is longer than the longest period of a limit.
+pub fn time(text: &str) -> Option<Duration> {
+    let limit = format!("fixed 1 per {text}").parse::<Limit>().ok();
+    let period = limit.and_then(|limit| limit.period());
+    // Options must not follow.
+    period.filter(|&period| Limit::try_fixed_window(1, period).ok() == limit)
 }

@@ -29,6 +29,7 @@ use sluicegate_llm::Dialect;
 
 pub(crate) use self::amounts::LimitGroup;
 use self::context::Context;
+pub use self::context::time;
 use self::rule::Rule;
 pub(crate) use self::rule::{BLOCKED, RankedRejection};
 use crate::document::{self, Document, HoldUntil, Reject, Settle};

@@ -94,6 +94,16 @@ impl<'de> Deserializer<'de> for &Node {
         }
     }
 
+    /// A list is no table, although the code that serde derives would take its values for the fields in order.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, FormError> {
+        self.deserialize_map(visitor)
+    }
+
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FormError> {
         match &self.data {
             Data::Stub(_) => visitor.visit_str(ANY_TEXT),
@@ -137,7 +147,7 @@ impl<'de> Deserializer<'de> for &Node {
 
     forward_to_deserialize_any! {
         i8 i16 i32 i64 i128 u8 u128 f32 f64 char bytes byte_buf str unit unit_struct newtype_struct tuple
-        tuple_struct struct identifier ignored_any
+        tuple_struct identifier ignored_any
     }
 }
 

@@ -22,6 +22,12 @@ const DEEPEST: usize = 128;
 ///
 /// The first syntax error; or, without one, every other error in the text.
 pub fn read_json(text: &str) -> Result<Document, PolicyError> {
+    let (root, twice) = tree(text)?;
+    document(root, twice)
+}
+
+/// The values of a text, and the names that occur twice in it.
+pub(super) fn tree(text: &str) -> Result<(Node, Vec<Diagnostic>), PolicyError> {
     let text = within_bounds(text)?;
     let lines = Lines::new(text);
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
@@ -30,7 +36,7 @@ pub fn read_json(text: &str) -> Result<Document, PolicyError> {
     }
     let mut values = Values { text, lines: &lines, at: 0, twice: Vec::new() };
     let root = values.value(&DocumentPath::Root, DEEPEST)?;
-    document(root, values.twice)
+    Ok((root, values.twice))
 }
 
 fn syntax(location: SourceLocation, message: &str) -> Diagnostic {

@@ -36,6 +36,21 @@ pub(super) fn document(mut root: Node, problems: Vec<Diagnostic>) -> Result<Docu
         .map_or(Ok(Document::default()), Err)
 }
 
+/// A value of any type in `root`, and where its parts are. Reports all errors of form. `problems` are the errors found so
+/// far.
+#[cfg(all(feature = "toml", feature = "json"))]
+pub(super) fn value<T: DeserializeOwned>(
+    mut root: Node,
+    problems: Vec<Diagnostic>,
+) -> Result<(T, SourceMap), PolicyError> {
+    let mut repair = Repair { problems, left: AGAIN, ..Repair::default() };
+    match (repair.read(&mut root, &[]), PolicyError::of(repair.problems)) {
+        (Some(value), None) => Ok((value, SourceMap::of(root))),
+        (_, Some(error)) => Err(error),
+        (None, None) => Err(Diagnostic::new("", "this cannot be read").into()),
+    }
+}
+
 /// The most values that are read again in total. Each error makes its whole rule be read once more.
 const AGAIN: usize = 5_000_000;
 

@@ -17,12 +17,16 @@ mod json;
 mod lenient;
 #[cfg(feature = "toml")]
 mod toml;
+#[cfg(all(feature = "toml", feature = "json"))]
+mod typed;
 
 pub use self::file::text_of;
 #[cfg(feature = "json")]
 pub use self::json::read_json;
 #[cfg(feature = "toml")]
 pub use self::toml::read_toml;
+#[cfg(all(feature = "toml", feature = "json"))]
+pub use self::typed::read_as;
 
 use crate::source::{Diagnostic, PolicyError};
 

@@ -28,6 +28,12 @@ use crate::source::{Data, Entry, Node};
 ///
 /// All syntax errors; or, without one, every other error in the text.
 pub fn read_toml(text: &str) -> Result<Document, PolicyError> {
+    let (root, twice) = tree(text)?;
+    document(root, twice)
+}
+
+/// The values of a text, and the names that occur twice in it.
+pub(super) fn tree(text: &str) -> Result<(Node, Vec<Diagnostic>), PolicyError> {
     let text = within_bounds(text)?;
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -43,11 +49,12 @@ pub fn read_toml(text: &str) -> Result<Document, PolicyError> {
     };
     if !syntax.is_empty() {
         let all = diagnostics(&syntax).into_iter().chain(diagnostics(&twice));
-        return PolicyError::of(all).map_or(Ok(Document::default()), Err);
+        if let Some(error) = PolicyError::of(all) {
+            return Err(error);
+        }
     }
     let location = lines.location(table.span().start);
-    let root = Node::new(location, of_table(table.into_inner(), &lines));
-    document(root, diagnostics(&twice))
+    Ok((Node::new(location, of_table(table.into_inner(), &lines)), diagnostics(&twice)))
 }
 
 const TWICE: &str = "duplicate key";

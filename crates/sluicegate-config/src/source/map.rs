@@ -51,6 +51,31 @@ impl SourceMap {
         self.marks.insert(path.into(), Mark { location, shown: Some(shown.into()) });
     }
 
+    /// A diagnostic about the value at a path such as `cases[1].requests[0].at`. If the value is missing, it has the location
+    /// of the table that lacks it.
+    pub fn diagnostic(&self, path: &str, message: impl Into<String>) -> Diagnostic {
+        fn problem(
+            map: &SourceMap,
+            path: &DocumentPath<'_>,
+            left: &str,
+            message: String,
+        ) -> Diagnostic {
+            let left = left.strip_prefix('.').unwrap_or(left);
+            if let Some((index, rest)) =
+                left.strip_prefix('[').and_then(|left| left.split_once(']'))
+            {
+                let index = index.parse().unwrap_or(usize::MAX);
+                return problem(map, &path.index(index), rest, message);
+            }
+            let (name, rest) = left.split_at(left.find(['.', '[']).unwrap_or(left.len()));
+            match name {
+                "" => map.problem(path, message),
+                name => problem(map, &path.name(name), rest, message),
+            }
+        }
+        problem(self, &DocumentPath::Root, path, message.into())
+    }
+
     /// Whether the text has a value with this name at the top level.
     pub(crate) fn says(&self, name: &str) -> bool {
         self.marks.contains_key(name) || self.values.as_ref().is_some_and(|root| root.says(name))

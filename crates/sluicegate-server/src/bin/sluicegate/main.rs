@@ -12,7 +12,9 @@ mod serve;
 mod shared;
 mod store;
 mod terminal;
+mod test;
 mod top;
+mod virtual_time;
 
 use std::process::ExitCode;
 
@@ -39,6 +41,7 @@ struct Cli {
 enum Command {
     Serve(Box<serve::Serve>),
     Check(Box<check::Check>),
+    Test(test::Test),
     Proxy(Box<proxy::Proxy>),
     Health(health::Health),
     Top(top::Top),
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(*serve).map(|()| ExitCode::SUCCESS),
         Command::Proxy(proxy) => proxy::run(*proxy).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => Ok(check::run(&check)),
+        Command::Test(test) => test::run(&test),
         Command::Health(health) => health::run(&health).map(|()| ExitCode::SUCCESS),
         Command::Top(top) => top::run(&top).map(|()| ExitCode::SUCCESS),
         Command::Completions(completions) => {

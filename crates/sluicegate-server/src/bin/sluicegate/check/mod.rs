@@ -199,7 +199,29 @@ fn check_rules(path: &Path, example: &Example) -> Result<(), Invalid> {
         // Says why `serve` would not start.
         Policies::new().rules(path).map_err(report)?;
     }
+    for cases in cases_beside(path) {
+        let (cases, rules) = (cases.display(), path.display());
+        say(format_args!("cases to test it: sluicegate test {cases} --rules {rules}"))?;
+    }
     example.request().map_or(Ok(()), |request| explain(&live, &request))
+}
+
+/// The files beside a file of rules whose names end in `cases.toml` or `cases.json`, in order.
+fn cases_beside(rules: &Path) -> Vec<PathBuf> {
+    let directory = match rules.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.map(|entry| PathBuf::from(entry.file_name()));
+    let is_cases = |name: &PathBuf| {
+        let name = name.to_string_lossy();
+        name.ends_with("cases.toml") || name.ends_with("cases.json")
+    };
+    let beside = names.filter(is_cases).map(|name| rules.with_file_name(name));
+    let mut cases: Vec<_> = beside.filter(|cases| cases != rules && cases.is_file()).collect();
+    cases.sort();
+    cases
 }
 
 const TOKENS: &str = "warning: a rule counts tokens. `sluicegate proxy` reads them in bodies. `sluicegate serve` knows them only from \
@@ -230,7 +252,7 @@ fn explain(rules: &Live, request: &DescribedRequest) -> Result<(), Invalid> {
 }
 
 /// A limit without its name.
-fn words(limit: &sluicegate_core::Limit) -> String {
+pub(crate) fn words(limit: &sluicegate_core::Limit) -> String {
     let text = limit.to_string();
     let name = limit.own_name().map(|name| format!(" named {name:?}"));
     text.replace(&name.unwrap_or_default(), "").replace(" carried", "")
