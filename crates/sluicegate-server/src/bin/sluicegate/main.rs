@@ -3,6 +3,8 @@
 mod check;
 mod health;
 mod like;
+#[allow(dead_code, reason = "the commands that read logs follow")]
+mod log;
 mod manual;
 mod masters;
 mod policies;

@@ -1,0 +1,194 @@
+//! One request of a log.
+
+use std::net::IpAddr;
+
+use sluicegate_core::key::{Readings, View};
+
+/// A part of the text of a batch, or of its copies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    at: u32,
+    len: u32,
+}
+
+/// Set where a span is of a copy.
+const COPY: u32 = 1 << 31;
+
+impl Span {
+    /// A batch is far smaller than a span can say.
+    pub(super) fn of(at: usize, len: usize) -> Self {
+        Self { at: at as u32, len: len as u32 }
+    }
+
+    pub(super) fn copied(at: usize, len: usize) -> Self {
+        Self { at: at as u32 | COPY, len: len as u32 }
+    }
+}
+
+/// What is kept of a line until its turn comes.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// When the request came, in nanoseconds since the epoch.
+    pub(super) start: i64,
+    /// The time by which the log is ordered.
+    pub(super) logged: i64,
+    pub(super) duration: Option<u64>,
+    pub(super) method: Option<Span>,
+    pub(super) path: Span,
+    pub(super) query: Option<Span>,
+    pub(super) host: Option<Span>,
+    pub(super) status: Option<u16>,
+    pub(super) bytes: Option<u64>,
+    pub(super) peer: Option<IpAddr>,
+}
+
+/// Lines that were read together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) text: String,
+    pub(super) copies: String,
+    pub(super) entries: Vec<Entry>,
+    /// For each entry, the fields that the format has names for.
+    pub(super) headers: Vec<Option<Span>>,
+    /// Entries whose turn is still to come.
+    pub(super) left: usize,
+}
+
+impl Batch {
+    fn text(&self, Span { at, len }: Span) -> &str {
+        let (text, at) = if at & COPY == 0 { (&self.text, at) } else { (&self.copies, at & !COPY) };
+        text.get(at as usize..at as usize + len as usize).unwrap_or_default()
+    }
+
+    pub(super) fn record<'a>(
+        &'a self,
+        index: usize,
+        start: i64,
+        resolution: u64,
+        names: &'a [String],
+    ) -> Record<'a> {
+        let entry = &self.entries[index];
+        let text = |span: Option<Span>| span.map(|span| self.text(span));
+        Record {
+            start,
+            resolution,
+            duration: entry.duration,
+            method: text(entry.method).unwrap_or("GET"),
+            path: self.text(entry.path),
+            query: text(entry.query),
+            host: text(entry.host),
+            status: entry.status,
+            bytes: entry.bytes,
+            peer: entry.peer,
+            names,
+            batch: self,
+            headers: &self.headers[index * names.len()..(index + 1) * names.len()],
+        }
+    }
+}
+
+/// One request of a log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    /// When the request came, in nanoseconds since the epoch. It never goes back from record to record.
+    pub(crate) start: i64,
+    /// The finest unit of the log's times so far, in nanoseconds. The request came up to this much later.
+    pub(crate) resolution: u64,
+    /// How long the answer took, in nanoseconds.
+    pub(crate) duration: Option<u64>,
+    /// The method. `GET` where the log has none.
+    pub(crate) method: &'a str,
+    /// The path without the query.
+    pub(crate) path: &'a str,
+    /// The query without its `?`.
+    pub(crate) query: Option<&'a str>,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) status: Option<u16>,
+    /// How many bytes the answer had.
+    pub(crate) bytes: Option<u64>,
+    /// The address that the connection was from.
+    pub(crate) peer: Option<IpAddr>,
+    names: &'a [String],
+    batch: &'a Batch,
+    headers: &'a [Option<Span>],
+}
+
+impl<'a> Record<'a> {
+    /// A field of the request that the log has, such as `user-agent`, by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
+        let at = self.names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        self.headers[at].map(|span| self.batch.text(span))
+    }
+
+    /// What rules see of it.
+    pub(crate) fn view(&self) -> RecordView<'a> {
+        RecordView { record: *self, readings: Readings::new() }
+    }
+}
+
+/// What rules see of a request of a log. What the log does not have is missing.
+#[derive(Debug)]
+pub(crate) struct RecordView<'a> {
+    record: Record<'a>,
+    readings: Readings,
+}
+
+impl View for RecordView<'_> {
+    type Request = ();
+
+    fn request(&self) -> &() {
+        &()
+    }
+
+    fn method(&self) -> &str {
+        self.record.method
+    }
+
+    fn path(&self) -> &str {
+        self.record.path
+    }
+
+    fn routed_path(&self) -> &str {
+        self.record.path
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.record.query
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.record.host
+    }
+
+    fn route(&self) -> Option<&str> {
+        None
+    }
+
+    fn is_route(&self, _: &str) -> Option<bool> {
+        None
+    }
+
+    fn peer(&self) -> Option<IpAddr> {
+        self.record.peer
+    }
+
+    fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.record.header(name).map(str::as_bytes).into_iter()
+    }
+
+    fn extension<T: Send + Sync + 'static, O>(&self, _: impl FnOnce(&T) -> O) -> Option<O> {
+        None
+    }
+
+    fn peer_hint(&self) -> &'static str {
+        "the log has no address of clients"
+    }
+
+    fn route_hint(&self) -> &'static str {
+        "a log has no routes"
+    }
+}

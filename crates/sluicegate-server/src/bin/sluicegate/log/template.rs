@@ -1,0 +1,320 @@
+//! Formats of lines: those of nginx, Apache and Envoy, by the text that their configuration has.
+
+use memchr::memchr;
+
+use super::field::{Draft, Field, Headers};
+
+/// A line of fields with fixed text between them.
+#[derive(Debug, Clone)]
+pub(super) struct Template {
+    /// The text before the first field.
+    start: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    field: Field,
+    /// The text behind the field. Empty at the end of the line.
+    end: String,
+}
+
+/// A format string, and what it says of times.
+#[derive(Debug, Clone)]
+pub(super) struct Compiled {
+    pub(super) template: Template,
+    /// Whether the time is that of the end of the answer.
+    pub(super) is_end: bool,
+    /// How times are written, if not as everywhere.
+    pub(super) pattern: Option<String>,
+}
+
+/// Text, or a field.
+enum Piece {
+    Text(String),
+    Field(Field),
+}
+
+/// Which server a format string is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Nginx,
+    Apache,
+    Envoy,
+}
+
+/// Reads a format string of nginx, Apache or Envoy.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, String> {
+    let dialect = if format.contains('$') {
+        Dialect::Nginx
+    } else if format.contains("%START_TIME") || format.contains("%REQ(") {
+        Dialect::Envoy
+    } else if format.contains('%') {
+        Dialect::Apache
+    } else {
+        return Err(format!(
+            "--format: `{format}` is neither the name of a format ({}) nor a format string, which has variables such as \
+             `$remote_addr` (nginx), `%h` (Apache) or `%REQ(:METHOD)%` (Envoy)",
+            super::format::NAMES.join(", ")
+        ));
+    };
+    let mut apache = Apache { pattern: None, is_end: false };
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    while !rest.is_empty() {
+        let sign = if dialect == Dialect::Nginx { '$' } else { '%' };
+        let at = rest.find(sign).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(at);
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text.to_owned()));
+        }
+        rest = behind;
+        if let Some(behind) = rest.strip_prefix(sign) {
+            rest = match dialect {
+                Dialect::Nginx => nginx(behind, headers, &mut pieces)?,
+                Dialect::Apache => apache.field(behind, headers, &mut pieces)?,
+                Dialect::Envoy => envoy(behind, headers, &mut pieces)?,
+            };
+        }
+    }
+    let has = |wanted: &[Field]| {
+        pieces.iter().any(|piece| matches!(piece, Piece::Field(field) if wanted.contains(field)))
+    };
+    if !has(&[Field::Time, Field::Start]) {
+        return Err(format!(
+            "--format: `{format}` has no time, such as `$time_local`, `%t` or `%START_TIME%`"
+        ));
+    }
+    if !has(&[Field::Request, Field::Target]) {
+        return Err(format!(
+            "--format: `{format}` has no path, such as `$request`, `%r` or `%REQ(:PATH)%`"
+        ));
+    }
+    Ok(Compiled {
+        template: Template::new(pieces, format)?,
+        is_end: dialect == Dialect::Nginx || apache.is_end,
+        pattern: apache.pattern,
+    })
+}
+
+impl Template {
+    fn new(pieces: Vec<Piece>, format: &str) -> Result<Self, String> {
+        let (mut start, mut parts) = (String::new(), Vec::<Part>::new());
+        for piece in pieces {
+            match (piece, parts.last_mut()) {
+                (Piece::Text(text), None) => start.push_str(&text),
+                (Piece::Text(text), Some(part)) => part.end.push_str(&text),
+                (Piece::Field(_), Some(part)) if part.end.is_empty() => {
+                    return Err(format!(
+                        "--format: `{format}` has two fields without a character between them, so nothing tells where the first one ends"
+                    ));
+                }
+                (Piece::Field(field), _) => parts.push(Part { field, end: String::new() }),
+            }
+        }
+        Ok(Self { start, parts })
+    }
+
+    /// Reads a line. What stands behind the last text of the format is ignored: servers append fields.
+    #[inline]
+    pub(super) fn read(&self, line: &str, draft: &mut Draft<'_>) -> Option<()> {
+        let mut rest = line.strip_prefix(&*self.start)?;
+        for Part { field, end } in &self.parts {
+            let at = find(rest, end)?;
+            draft.text(*field, &rest[..at]);
+            rest = &rest[at + end.len()..];
+        }
+        Some(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+/// Where the text behind a field begins. A quote behind a backslash is a part of the field.
+#[inline]
+fn find(text: &str, end: &str) -> Option<usize> {
+    let Some(&first) = end.as_bytes().first() else { return Some(text.len()) };
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    loop {
+        let at = from + memchr(first, &bytes[from..])?;
+        let is_escaped = first == b'"' && is_escaped(&bytes[..at]);
+        // The text of a field may have the first character of what ends it.
+        if !is_escaped && bytes[at..].starts_with(end.as_bytes()) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+fn is_escaped(before: &[u8]) -> bool {
+    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// `$name` or `${name}`
+fn nginx<'a>(
+    rest: &'a str,
+    headers: &mut Headers,
+    pieces: &mut Vec<Piece>,
+) -> Result<&'a str, String> {
+    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let (name, rest) = match rest.strip_prefix('{') {
+        Some(rest) => rest.split_once('}').ok_or("--format: `${` without `}`")?,
+        None => rest.split_at(rest.find(|char| !is_name(char)).unwrap_or(rest.len())),
+    };
+    if name.is_empty() {
+        return Err("--format: `$` without the name of a variable".to_owned());
+    }
+    pieces.push(Piece::Field(headers.variable(name).unwrap_or(Field::Ignore)));
+    Ok(rest)
+}
+
+/// What Apache's times are.
+struct Apache {
+    pattern: Option<String>,
+    is_end: bool,
+}
+
+impl Apache {
+    /// `%h`, `%>s` or `%{Referer}i`
+    fn field<'a>(
+        &mut self,
+        rest: &'a str,
+        headers: &mut Headers,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<&'a str, String> {
+        // Which of two requests after a redirect within the server, and for which statuses.
+        let rest =
+            rest.trim_start_matches(|char: char| "<>!,".contains(char) || char.is_ascii_digit());
+        let (argument, rest) = match rest.strip_prefix('{') {
+            Some(rest) => rest.split_once('}').ok_or("--format: `%{` without `}`")?,
+            None => ("", rest),
+        };
+        // `%^ti` and `%^to` are trailers.
+        if let Some(rest) = rest.strip_prefix("^ti").or_else(|| rest.strip_prefix("^to")) {
+            pieces.push(Piece::Field(Field::Ignore));
+            return Ok(rest);
+        }
+        let mut chars = rest.chars();
+        let Some(letter) = chars.next() else {
+            return Err("--format: `%` without a letter".to_owned());
+        };
+        let field = match letter {
+            '%' => {
+                pieces.push(Piece::Text("%".to_owned()));
+                return Ok(chars.as_str());
+            }
+            't' if argument.is_empty() => {
+                // `%t` has the brackets.
+                pieces.extend([
+                    Piece::Text("[".to_owned()),
+                    Piece::Field(Field::Time),
+                    Piece::Text("]".to_owned()),
+                ]);
+                return Ok(chars.as_str());
+            }
+            't' => self.time(argument, pieces),
+            'h' | 'a' => Field::Peer,
+            'r' => Field::Request,
+            'm' => Field::Method,
+            'U' => Field::Target,
+            'q' => return query(chars.as_str(), pieces),
+            's' => Field::Status,
+            'b' | 'B' | 'O' => Field::Bytes,
+            'D' => Field::Duration(1_000),
+            'T' => match argument {
+                "" | "s" => Field::Duration(1_000_000_000),
+                "ms" => Field::Duration(1_000_000),
+                _ => Field::Duration(1_000),
+            },
+            'v' | 'V' => Field::Host,
+            'i' => headers.field(argument),
+            _ if letter.is_ascii_alphabetic() => Field::Ignore,
+            _ => return Err(format!("--format: `%{letter}` is no field of Apache")),
+        };
+        pieces.push(Piece::Field(field));
+        Ok(chars.as_str())
+    }
+
+    /// `%{..}t`
+    fn time(&mut self, argument: &str, pieces: &[Piece]) -> Field {
+        let pattern = match argument.split_once(':') {
+            Some(("begin", pattern)) => pattern,
+            Some(("end", pattern)) => {
+                self.is_end = true;
+                pattern
+            }
+            _ => argument,
+        };
+        let has_time = pieces.iter().any(|piece| matches!(piece, Piece::Field(Field::Time)));
+        match pattern {
+            "sec" | "msec" | "usec" => Field::Time,
+            "msec_frac" => Field::Fraction(1_000_000),
+            "usec_frac" => Field::Fraction(1_000),
+            // A second part, such as the zone, would need both parts at once.
+            _ if has_time => Field::Ignore,
+            _ => {
+                self.pattern = Some(pattern.to_owned());
+                Field::Time
+            }
+        }
+    }
+}
+
+/// `%q` is empty, or begins with `?`, and follows the path without anything between them: both are one target.
+fn query<'a>(rest: &'a str, pieces: &mut Vec<Piece>) -> Result<&'a str, String> {
+    if !matches!(pieces.last(), Some(Piece::Field(Field::Target))) {
+        pieces.push(Piece::Field(Field::Query));
+    }
+    Ok(rest)
+}
+
+/// `%NAME%`, `%NAME(ARGUMENT)%` or `%NAME(ARGUMENT):LENGTH%`
+fn envoy<'a>(
+    rest: &'a str,
+    headers: &mut Headers,
+    pieces: &mut Vec<Piece>,
+) -> Result<&'a str, String> {
+    if let Some(rest) = rest.strip_prefix('%') {
+        pieces.push(Piece::Text("%".to_owned()));
+        return Ok(rest);
+    }
+    // The argument of a time is a pattern, which has signs of its own.
+    let (name, argument, rest) = match rest.find(['(', '%']) {
+        Some(at) if rest[at..].starts_with('(') => {
+            let (argument, behind) = rest[at + 1..]
+                .split_once(')')
+                .ok_or("--format: `(` without `)` in a field of Envoy")?;
+            let (_, behind) =
+                behind.split_once('%').ok_or("--format: a field of Envoy without its last `%`")?;
+            (&rest[..at], argument, behind)
+        }
+        Some(at) => (&rest[..at], "", &rest[at + 1..]),
+        None => return Err("--format: a field of Envoy without its last `%`".to_owned()),
+    };
+    let name = name.split_once(':').map_or(name, |(name, _)| name);
+    pieces.push(Piece::Field(match name {
+        "START_TIME" => Field::Start,
+        "DURATION" => Field::Duration(1_000_000),
+        "RESPONSE_CODE" => Field::Status,
+        "BYTES_SENT" => Field::Bytes,
+        "DOWNSTREAM_REMOTE_ADDRESS"
+        | "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT"
+        | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS"
+        | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT" => Field::Peer,
+        "REQ" => match argument.to_ascii_lowercase().as_str() {
+            ":method" => Field::Method,
+            ":path" | "x-envoy-original-path?:path" => Field::Target,
+            ":authority" => Field::Host,
+            name => headers.field(name.split_once('?').map_or(name, |(name, _)| name)),
+        },
+        _ => Field::Ignore,
+    }));
+    Ok(rest)
+}

@@ -1,0 +1,373 @@
+//! What each format says, and what no log can do to the reader.
+
+use std::io::{Read, Write as _};
+
+use clap::Parser;
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Options {
+    #[command(flatten)]
+    log: LogFiles,
+}
+
+fn open(options: &[&str], texts: &[&[u8]]) -> (tempfile::TempDir, Result<Records, String>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut words = vec!["sluicegate".to_owned()];
+    words.extend(options.iter().map(|word| (*word).to_owned()));
+    for (number, text) in texts.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.log"));
+        std::fs::write(&path, text).expect("a file");
+        words.push(path.to_str().expect("a path").to_owned());
+    }
+    let records = Options::parse_from(words).log.open().map_err(|error| error.to_string());
+    (folder, records)
+}
+
+/// Each record as text: the milliseconds since the epoch, and what else is known.
+fn read(options: &[&str], texts: &[&[u8]]) -> (Vec<String>, String) {
+    let (_folder, records) = open(options, texts);
+    let mut records = records.expect("a log");
+    let mut lines = Vec::new();
+    let mut last = i64::MIN;
+    while let Some(record) = records.next().expect("records") {
+        assert!(record.start >= last, "time goes on");
+        last = record.start;
+        lines.push(words(&record));
+    }
+    (lines, records.summary().to_string())
+}
+
+fn words(record: &Record<'_>) -> String {
+    let mut words = vec![
+        (record.start / 1_000_000).to_string(),
+        record.method.to_owned(),
+        record.path.to_owned(),
+    ];
+    words.extend(record.query.map(|query| format!("?{query}")));
+    words.extend(record.host.map(str::to_owned));
+    words.extend(record.status.map(|status| status.to_string()));
+    words.extend(record.bytes.map(|bytes| format!("{bytes}B")));
+    words.extend(record.duration.map(|duration| format!("{}us", duration / 1_000)));
+    words.extend(record.peer.map(|peer| peer.to_string()));
+    for name in ["user-agent", "referer", "x-forwarded-for", "x-api-key"] {
+        words.extend(record.header(name).map(|value| format!("{name}={value}")));
+    }
+    words.join(" ")
+}
+
+fn one(options: &[&str], line: &str) -> String {
+    let (lines, summary) = read(options, &[line.as_bytes()]);
+    assert_eq!(lines.len(), 1, "{line} {summary}");
+    lines.into_iter().next().expect("a record")
+}
+
+#[test]
+fn each_format_is_known_by_its_lines() {
+    for (line, expected) in [
+        // The examples of the servers' own documentation.
+        (
+            r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif?a=b HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#,
+            "971211336000 GET /apache_pb.gif ?a=b 200 2326B 127.0.0.1 user-agent=Mozilla/4.08 [en] (Win98; I ;Nav) referer=http://www.example.com/start.html",
+        ),
+        (
+            r#"2001:db8::7 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 304 -"#,
+            "971186136000 GET / 304 2001:db8::7",
+        ),
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "\"quoted\" agent" 12 "router" "http://10.0.0.1" 3ms"#,
+            r#"971186136000 GET / 200 5B 127.0.0.1 user-agent=\"quoted\" agent"#,
+        ),
+        (
+            r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/a?b=c HTTP/1.1" "curl/7.46.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:123456789012:certificate/12345678-1234-1234-1234-123456789012" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#,
+            "1530570168364 GET /a ?b=c www.example.com:443 200 57B 171000us 192.168.131.39 user-agent=curl/7.46.0",
+        ),
+        (
+            r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#,
+            "1460751420310 POST /api/v1/locations locations 204 0B 226000us user-agent=nsq2http x-forwarded-for=10.0.35.28",
+        ),
+        (
+            r#"[2020-11-25T21:26:18.409Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 3 1 "-" "curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "127.0.0.1:80" inbound|8000|| 127.0.0.1:41854 10.44.1.27:80 10.44.1.23:37652 outbound_.8000_._.httpbin.foo.svc.cluster.local default"#,
+            "1606339578409 GET /status/418 httpbin:8000 418 135B 3000us 10.44.1.23 user-agent=curl/7.73.0-DEV",
+        ),
+        (
+            r#"Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1""#,
+            "1233922454655 GET /index.html 200 2750B 109000us 10.0.1.2",
+        ),
+        (
+            r#"::1:33317 [06/Feb/2009:12:14:14.655] http-in~ static/<NOSRV> 10/-1/-1/-1/+10 503 2750 - - SC-- 1/1/1/1/0 0/0 "GET /index.html HTTP/1.1""#,
+            "1233922454655 GET /index.html 503 2750B 10000us ::1",
+        ),
+        (
+            r#"{"level":"info","ts":1646861401.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","remote_port":"41342","client_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b=c","headers":{"User-Agent":["curl/7.82.0"],"Accept":["*/*"]}},"bytes_read":0,"user_id":"","duration":0.500929675,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}"#,
+            "1646861401023 GET /a ?b=c localhost 200 10900B 500929us 127.0.0.1 user-agent=curl/7.82.0",
+        ),
+        (
+            r#"{"ClientAddr":"10.0.0.9:54321","ClientHost":"10.0.0.9","ClientPort":"54321","ClientUsername":"-","DownstreamContentSize":23,"DownstreamStatus":200,"Duration":2500000,"RequestHost":"example.com","RequestMethod":"GET","RequestPath":"/a?b=c","RequestProtocol":"HTTP/1.1","StartUTC":"2023-01-02T03:04:05.123456789Z","level":"info","msg":"","time":"2023-01-02T03:04:06Z"}"#,
+            "1672628645123 GET /a ?b=c example.com 200 23B 2500us 10.0.0.9",
+        ),
+        (
+            r#"{"httpRequest":{"latency":"0.012s","remoteIp":"203.0.113.9","requestMethod":"GET","requestSize":"77","requestUrl":"https://example.com/a?b=c","responseSize":"1024","status":200,"userAgent":"curl"},"insertId":"x","timestamp":"2023-01-02T03:04:05.5Z"}"#,
+            "1672628645500 GET /a ?b=c example.com 200 1024B 12000us 203.0.113.9 user-agent=curl",
+        ),
+        (
+            r#"{"timeStamp":"2021-10-14T22:17:11+02:00","resourceId":"/S","operationName":"ApplicationGatewayAccess","properties":{"clientIP":"203.0.113.9","clientPort":34248,"httpMethod":"GET","requestUri":"/a","requestQuery":"b=c","userAgent":"curl","httpStatus":200,"receivedBytes":184,"sentBytes":466,"timeTaken":0.5,"host":"example.com"}}"#,
+            "1634242630500 GET /a ?b=c example.com 200 466B 500000us 203.0.113.9 user-agent=curl",
+        ),
+        (
+            r#"{"start_time":"2023-01-02T03:04:05.250Z","method":"GET","path":"/a","response_code":200,"bytes_sent":5,"duration":4,"authority":"h","downstream_remote_address":"[2001:db8::1]:1234","user_agent":"c","x_forwarded_for":null}"#,
+            "1672628645250 GET /a h 200 5B 4000us 2001:db8::1 user-agent=c",
+        ),
+        (
+            r#"{"time_local":"02/Jan/2023:03:04:05 +0000","remote_addr":"10.0.0.1","request":"GET /a\u002fb HTTP/1.1","status":"200","body_bytes_sent":"5","request_time":"0.250","http_user_agent":"a \"b\""}"#,
+            r#"1672628644750 GET /a/b 200 5B 250000us 10.0.0.1 user-agent=a "b""#,
+        ),
+    ] {
+        assert_eq!(one(&[], line), expected, "{line}");
+    }
+}
+
+#[test]
+fn format_strings_of_the_servers_are_read_as_they_are() {
+    for (format, line, expected) in [
+        (
+            r#"$remote_addr - [$msec] "$request" $status $request_time "$http_x_api_key""#,
+            r#"10.0.0.1 - [1700000000.250] "POST /a HTTP/1.1" 201 0.050 "abc""#,
+            "1700000000200 POST /a 201 50000us 10.0.0.1 x-api-key=abc",
+        ),
+        (
+            "${time_iso8601}|$request_method|$uri|$args",
+            "2023-01-02T03:04:05+00:00|GET|/a|b=c",
+            "1672628645000 GET /a ?b=c",
+        ),
+        (
+            r#"%h %l %u %t "%r" %>s %b %D "%{X-Api-Key}i" %{ms}T"#,
+            r#"10.0.0.1 - - [02/Jan/2023:03:04:05 +0000] "GET /a HTTP/1.1" 200 - 1500 "abc" 0"#,
+            "1672628645000 GET /a 200 1500us 10.0.0.1 x-api-key=abc",
+        ),
+        (
+            "%{usec}t %a %m %U%q %!200,304s",
+            "1672628645123456 ::1 GET /a?b=c 200",
+            "1672628645123 GET /a ?b=c 200 ::1",
+        ),
+        (
+            "%{%Y-%m-%d %H:%M:%S}t.%{msec_frac}t %a \"%r\"",
+            "2023-01-02 03:04:05.250 ::1 \"GET / HTTP/1.1\"",
+            "1672628645250 GET / ::1",
+        ),
+        (
+            r#"%START_TIME(%s.%3f)% %REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %DURATION% %DOWNSTREAM_REMOTE_ADDRESS% %REQ(X-API-KEY):10%"#,
+            "1672628645.250 GET /a 12 10.0.0.1:555 abc",
+            "1672628645250 GET /a 12000us 10.0.0.1 x-api-key=abc",
+        ),
+    ] {
+        assert_eq!(one(&["--format", format], line), expected, "{format}");
+    }
+    for (format, expected) in [
+        ("combine", "neither the name of a format (combined, common,"),
+        ("$remote_addr", "has no time"),
+        ("[$time_local]", "has no path"),
+        ("$time_local$request", "nothing tells where the first one ends"),
+        ("%t %r %", "without a letter"),
+        ("%START_TIME", "without its last"),
+    ] {
+        let (_folder, records) = open(&["--format", format], &[b"a line"]);
+        let error = records.err().expect("an error");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn values_have_names_of_ones_own() {
+    let names = "when=time,client.addr=remote_addr,verb=request_method,target=request_uri,took=request_time_ms,k=http_x_api_key";
+    let line = r#"{"when":1700000000250,"client":{"addr":"10.0.0.1"},"verb":"PUT","target":"/a","took":50,"k":"abc"}"#;
+    let expected = "1700000000200 PUT /a 50000us 10.0.0.1 x-api-key=abc";
+    assert_eq!(one(&["--fields", names], line), expected);
+    let csv = "k,verb,\"target\",when,client.addr,took\nabc,PUT,\"/a\",1700000000.25,10.0.0.1,50\n";
+    assert_eq!(one(&["--fields", names], csv), expected);
+    let csv =
+        "Time,Client IP,Method,URI,Status\n2023-01-02 03:04:05,10.0.0.1,GET,\"/a,\"\"b\",200\n";
+    assert_eq!(
+        one(&["--time-zone", "Europe/Berlin"], csv),
+        "1672625045000 GET /a,\"b 200 10.0.0.1"
+    );
+    let (_folder, records) = open(&["--fields", "a=remote_adr"], &[b"{}"]);
+    assert!(records.err().expect("an error").contains("`remote_adr` is not known"));
+}
+
+fn line(second: u32, path: &str) -> String {
+    let (minute, second) = (second / 60, second % 60);
+    format!(
+        "10.0.0.1 - - [10/Oct/2000:13:{minute:02}:{second:02} +0000] \"GET {path} HTTP/1.1\" 200 5\n"
+    )
+}
+
+fn paths(texts: &[&[u8]]) -> (String, String) {
+    let (lines, summary) = read(&[], texts);
+    let paths: Vec<_> = lines.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    (paths.join(" "), summary)
+}
+
+#[test]
+fn rotated_and_compressed_logs_in_any_order_are_one() {
+    let gzip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).expect("gzip");
+        encoder.finish().expect("gzip")
+    };
+    let zstd = |text: &str| {
+        ruzstd::encoding::compress_to_vec(
+            text.as_bytes(),
+            ruzstd::encoding::CompressionLevel::Fastest,
+        )
+    };
+    let newest = line(900, "/6") + &line(901, "/7");
+    // Two members, and two frames, one behind the other.
+    let middle = [gzip(&line(600, "/4")), gzip(&line(601, "/5"))].concat();
+    let oldest = [zstd(&line(1, "/1")), zstd(&line(3, "/3"))].concat();
+    let other = line(2, "/2") + &line(902, "/8");
+    let (paths, summary) = paths(&[newest.as_bytes(), &middle, other.as_bytes(), b"", &oldest]);
+    assert_eq!(paths, "/1 /2 /3 /4 /5 /6 /7 /8");
+    assert_eq!(summary, "\nformat: common");
+}
+
+#[test]
+fn lines_are_sorted_by_when_their_requests_came() {
+    let format = ["--format", r#"[$msec] "$request" $request_time"#];
+    let log = "[1700000010.0] \"GET /2 HTTP/1.1\" 1.0\n[1700000012.0] \"GET /1 HTTP/1.1\" 10\n[1700000013.5] \"GET /3 HTTP/1.1\" 0.25\n";
+    let (lines, _) = read(&format, &[log.as_bytes()]);
+    let starts: Vec<_> = lines.iter().map(|line| &line[8..15]).collect();
+    assert_eq!(starts, ["02000 G", "09000 G", "13250 G"]);
+}
+
+#[test]
+fn a_clock_that_jumps_moves_no_other_line() {
+    let lines =
+        |seconds: std::ops::Range<u32>| seconds.map(|second| line(second, "/")).collect::<String>();
+    let starts = |log: &str| {
+        let (lines, summary) = read(&[], &[log.as_bytes()]);
+        let milliseconds = lines.iter().filter_map(|line| line.split(' ').next()?.parse().ok());
+        let starts: Vec<i64> = milliseconds.map(|at: i64| at / 1_000).collect();
+        (starts.iter().map(|start| start - starts[0]).collect::<Vec<_>>(), summary)
+    };
+    let future = line(0, "/").replace("2000", "2099");
+    // One line, also the first one, is from another century.
+    let (seconds, summary) = starts(&(lines(0..10) + &future + &lines(10..20)));
+    assert_eq!(
+        seconds,
+        [&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9][..], &(10..20).collect::<Vec<_>>()].concat()
+    );
+    assert!(summary.contains("1 lines had a time far from those around them"), "{summary}");
+    let (seconds, _) = starts(&(future.clone() + &lines(0..10)));
+    assert_eq!(seconds, [&[0][..], &(0..10).collect::<Vec<_>>()].concat());
+    // The clock is set back by a quarter of an hour.
+    let (seconds, summary) = starts(&(lines(900..920) + &lines(0..20)));
+    assert_eq!(seconds, [(0..20).collect::<Vec<_>>(), (19..39).collect()].concat());
+    assert!(summary.contains("1 times the clock of a log went back"), "{summary}");
+    // A night without requests is none of that.
+    let (seconds, summary) = starts(&(lines(0..10) + &lines(1800..1810)));
+    assert_eq!(seconds, [(0..10).collect::<Vec<_>>(), (1800..1810).collect()].concat());
+    assert_eq!(summary, "\nformat: common");
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_counted_and_shown_without_their_secrets() {
+    let good: String = (0..100).map(|second| line(second, "/")).collect();
+    let bad = "\u{1b}[2J what is this?token=SECRET&b\n10.0.0.1 - - [nonsense] \"GET / HTTP/1.1\" 200 5\n\n# a comment\n";
+    let tls = line(99, "/").replace("GET / HTTP/1.1", r"\x16\x03\x01");
+    let (_folder, records) = open(&[], &[(good.clone() + bad + &tls).as_bytes()]);
+    let mut records = records.expect("a log");
+    let mut count = 0;
+    while records.next().expect("records").is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 100);
+    let summary = records.summary();
+    assert_eq!(summary.check(), Ok(()));
+    let words = summary.to_string();
+    assert!(words.contains("2 lines could not be read"), "{words}");
+    assert!(words.contains("1 lines were no requests of HTTP"), "{words}");
+    assert!(words.contains("\\u{1b}[2J what is this?") && !words.contains("SECRET"), "{words}");
+    let (_folder, records) = open(&[], &[(good + &"nonsense\n".repeat(6)).as_bytes()]);
+    let mut records = records.expect("a log");
+    while records.next().expect("records").is_some() {}
+    let error = records.summary().check().expect_err("too many");
+    assert!(error.starts_with("6 of 106 lines could not be read, more than 5 %"), "{error}");
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_a_sentence() {
+    let binary: Vec<u8> =
+        (0..3_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for (text, expected) in [
+        (&binary[..], "its format is none that this command knows"),
+        (b"hello\nworld\n", "The first line is `hello`"),
+        (b"", "the logs have no lines"),
+        (b"\x1f\x8b\x08broken", "0.log: "),
+        (b"\x28\xb5\x2f\xfdbroken", "0.log: "),
+    ] {
+        let (_folder, records) = open(&[], &[text]);
+        let error = records.err().expect("an error");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_line_without_an_end_takes_no_memory() {
+    /// Lines, and then one of 300 MB.
+    struct Endless(u64);
+
+    impl Read for Endless {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let count = out.len().min(usize::try_from(self.0).unwrap_or(usize::MAX));
+            out[..count].fill(b'x');
+            self.0 -= count as u64;
+            Ok(count)
+        }
+    }
+
+    let lines = std::io::Cursor::new(line(1, "/1") + &line(2, "/2"));
+    let behind = std::io::Cursor::new(format!("\n{}", line(3, "/3")));
+    let mut source = Source::of(Box::new(lines.chain(Endless(300 << 20)).chain(behind)));
+    let (mut text, mut too_long) = (String::new(), 0);
+    while let Some(piece) = source.piece().expect("text") {
+        assert!(piece.text.capacity() <= 1 << 20);
+        text += &piece.text;
+        too_long += piece.too_long;
+    }
+    assert_eq!((text, too_long), (line(1, "/1") + &line(2, "/2") + &line(3, "/3"), 1));
+}
+
+proptest! {
+    #[test]
+    fn no_line_makes_the_reader_panic(
+        lines in proptest::collection::vec("[\\x00-\\x7f]{0,60}|[0-9a-fZ:+./\\[\\]\" \\-]{0,80}|\\PC{0,20}", 0..20),
+        cut in 0_usize..400,
+    ) {
+        let samples = [
+            r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "r" "a""#,
+            r#"10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in s/s 10/0/30/69/109 200 2750 - "GET / HTTP/1.1""#,
+            r#"{"ts":1646861401.5,"request":{"remote_ip":"::1","uri":"/"},"duration":1e300,"status":200}"#,
+            r#"[2016-04-15T20:17:00.310Z] "POST /a HTTP/2" 204 - 154 0 226 100 "1" "n" "c" "l" "t""#,
+        ];
+        for sample in samples {
+            let mut log = format!("{sample}\n").repeat(30);
+            for line in &lines {
+                log += line;
+                log.push('\n');
+                // A line whose middle is something else.
+                let at = (0..=cut % (sample.len() + 1)).rev().find(|at| sample.is_char_boundary(*at)).unwrap_or(0);
+                log += &format!("{}{line}{}\n", &sample[..at], &sample[at..]);
+            }
+            let (_folder, records) = open(&[], &[log.as_bytes()]);
+            if let Ok(mut records) = records {
+                while let Ok(Some(record)) = records.next() {
+                    let _ = words(&record);
+                }
+                let _ = records.summary().to_string();
+            }
+        }
+    }
+}
