@@ -33,7 +33,17 @@
 //! | `sluicegate_quota_ignored_buckets_total` | | counter: reported buckets that no capacity is for, or that are too many |
 //! | `sluicegate_master_away` | | gauge: 1 while this server knows no server that divides the capacity, or its last call could not reach it |
 //! | `sluicegate_rls_shadowed_total` | | counter: descriptors over a limit that is a shadow or a quota |
-
+//! | `sluicegate_statistics_left_out_total` | | counter: descriptors that are not in the metrics below, because their names are too long or too many |
+//!
+//! With [`ServiceBuilder::statistics`], also those of Envoy's rate limit service, by its default mapping:
+//!
+//! | metric | labels | |
+//! | --- | --- | --- |
+//! | `ratelimit_service_rate_limit_total_hits`, `.._over_limit`, `.._near_limit`, `.._within_limit`, `.._shadow_mode` | `domain`, `key1`, `key2` | counters: hits |
+//! | `ratelimit_service_total_requests` | `grpc_method` | counter: calls |
+//! | `ratelimit_service_response_time_seconds` | `grpc_method` | histogram |
+//! | `ratelimit_service_should_rate_limit_error` | `err_type` | counter: calls that were answered with an error; `redis_error` or `service_error` |
+//! | `ratelimit_service_config_load_success`, `ratelimit_service_config_load_error` | | counters: how often policies came into force, or were not valid |
 //!
 //! # Other crates in its API
 //!

@@ -18,7 +18,7 @@ use crate::fields::Fields;
 use crate::health::Health;
 use crate::policies::Policies;
 use crate::policies::PoliciesError;
-use crate::rls::Counters;
+use crate::rls::{Counters, Statistics};
 use crate::rules::{Enforcer, Rules};
 use crate::status::{Capacity, Dashboard, Source, leased};
 
@@ -41,6 +41,7 @@ struct Inner {
     capacity: Option<Shared>,
     health: Arc<Health>,
     rls: Counters,
+    statistics: Option<Statistics>,
     dashboard: Dashboard,
 }
 
@@ -55,6 +56,7 @@ impl Service {
             deadline: DEADLINE,
             on_store_error: OnStoreError::Refuse,
             envoy: Settings::default(),
+            near: None,
             fields: Fields::default(),
             resets: false,
             proxies: Proxies::loopback(),
@@ -146,6 +148,11 @@ impl Service {
         &self.0.rls
     }
 
+    /// Counts under the names of Envoy's service, if somebody wants them.
+    pub(crate) fn statistics(&self) -> Option<&Statistics> {
+        self.0.statistics.as_ref()
+    }
+
     /// Whether the service is about to stop: load balancers should send requests elsewhere.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.health.is_stopping()
@@ -163,6 +170,7 @@ pub struct ServiceBuilder {
     deadline: Duration,
     on_store_error: OnStoreError,
     envoy: Settings,
+    near: Option<f32>,
     fields: Fields,
     resets: bool,
     proxies: Proxies,
@@ -208,6 +216,14 @@ impl ServiceBuilder {
     /// Counts everything and refuses nothing, for Envoy and for everybody else: the global shadow mode of Envoy's service.
     pub fn shadow(mut self, shadow: bool) -> Self {
         self.envoy.shadow = shadow;
+        self
+    }
+
+    /// Also counts under the names of Envoy's rate limit service, such as `ratelimit_service_rate_limit_over_limit` with the labels
+    /// `domain`, `key1` and `key2`. A descriptor is near its limit once more than this share of it is spent; the service's
+    /// default is 0.8. At most 10,000 names are counted.
+    pub fn statistics(mut self, near_limit_ratio: f32) -> Self {
+        self.near = Some(near_limit_ratio);
         self
     }
 
@@ -273,6 +289,17 @@ impl ServiceBuilder {
         let authorizer = rules.as_ref().map(|rules| {
             Authorizer::new(rules.clone(), self.proxies, dashboard.latency(), &enforcer)
         });
+        let statistics = self.near.map(Statistics::new);
+        if let Some(statistics) = statistics.clone() {
+            statistics.loaded(true);
+            self.policies.on_event(move |event| {
+                if event.starts_with("policies reloaded") {
+                    statistics.loaded(true);
+                } else if event.starts_with("policies not reloaded") {
+                    statistics.loaded(false);
+                }
+            });
+        }
         let health = Arc::new(Health::new(enforcer.clock.clone()));
         let capacity = self.policies.capacities();
         let capacity = capacity.map(|live| Shared::new(live.clone(), self.election));
@@ -290,6 +317,7 @@ impl ServiceBuilder {
             capacity,
             health,
             rls: Counters::new(),
+            statistics,
             dashboard,
         })))
     }

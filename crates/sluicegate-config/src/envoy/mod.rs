@@ -58,7 +58,8 @@ use crate::source::{Diagnostic, PolicyError};
 /// - A request that one limit refuses is charged by none. The service charges the other limits.
 /// - An IPv6 address is cut to its first 64 bits.
 ///
-/// `detailed_metric`, `value_to_metric` and `metadata` have no effect; [`check`](crate::check()) warns of them.
+/// `detailed_metric` and `value_to_metric` are for [statistics](service::Plan::statistic) alone, and `metadata` has no effect;
+/// [`check`](crate::check()) warns of them.
 ///
 /// ```
 /// use sluicegate_config::envoy::{Descriptors, read_yaml};

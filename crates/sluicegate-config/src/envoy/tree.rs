@@ -33,6 +33,10 @@ pub(super) struct Descriptor {
     pub(super) quota: Option<SourceLocation>,
     /// Whether all values that match a wildcard share one budget.
     pub(super) shared: bool,
+    /// Whether statistics go by each value at the last entry of a descriptor.
+    pub(super) detailed: bool,
+    /// Whether statistics go by each value of this entry.
+    pub(super) by_value: bool,
     pub(super) descriptors: Vec<Self>,
 }
 
@@ -145,12 +149,26 @@ fn descriptor(
     let shadow = fields.flag("shadow_mode", found).is_some();
     let quota = fields.flag("quota_mode", found);
     let shared = shared(&mut fields, path, &value, found);
+    let [detailed, by_value] = ["detailed_metric", "value_to_metric"]
+        .map(|name| statistics(&mut fields, name, path, found));
     not_followed(&mut fields, path, found);
     let descriptors = descriptors(&mut fields, path, found);
     fields.finish(FIELDS, found);
     let (location, key) = key?;
     let (path, key) = (path.to_string(), key.to_owned());
-    Some(Descriptor { path, location, key, value, limit, shadow, quota, shared, descriptors })
+    Some(Descriptor {
+        path,
+        location,
+        key,
+        value,
+        limit,
+        shadow,
+        quota,
+        shared,
+        detailed,
+        by_value,
+        descriptors,
+    })
 }
 
 const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`, `quota_mode`, \
@@ -174,14 +192,21 @@ fn shared(
     wildcard
 }
 
+/// Whether statistics go by what clients send.
+fn statistics(
+    fields: &mut Fields<'_, '_>,
+    name: &str,
+    path: &DocumentPath<'_>,
+    found: &mut Diagnostics,
+) -> bool {
+    let Some(location) = fields.flag(name, found) else { return false };
+    let what = "this changes `--envoy-statistics` alone: other metrics go by the name of the limit";
+    found.warning(&path.name(name), location, what);
+    true
+}
+
 /// Reads fields that have no effect here, or that the service ignores.
 fn not_followed(fields: &mut Fields<'_, '_>, path: &DocumentPath<'_>, found: &mut Diagnostics) {
-    for name in ["detailed_metric", "value_to_metric"] {
-        if let Some(location) = fields.flag(name, found) {
-            let what = "this changes nothing here: metrics go by the name of the limit";
-            found.warning(&path.name(name), location, what);
-        }
-    }
     if let Some(node) = fields.take("metadata") {
         let what = "this changes nothing here: it is for Envoy's filters";
         found.warning(&path.name("metadata"), super::yaml::location(node), what);

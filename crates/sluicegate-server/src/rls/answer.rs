@@ -45,6 +45,9 @@ pub(crate) async fn answer(
         answered => answered,
     };
     service.rls_counters().count(&answered);
+    if let (Some(statistics), Err(failure)) = (service.statistics(), &answered) {
+        statistics.failed(failure);
+    }
     let ended = match &answered {
         Ok(answer) if answer.is_over => RequestOutcome::Refused,
         Ok(_) => RequestOutcome::Served,
@@ -150,6 +153,9 @@ fn judged(
     let Some(decision) = decision else { return (without_limit(request, false), Vec::new()) };
     let now = service.clock().now();
     let Judgement { answer, give_back, reports } = plan.judge(decision, given, now);
+    if let Some(statistics) = service.statistics() {
+        statistics.descriptors(plan, request, &answer);
+    }
     if !give_back.is_empty() {
         let debits: Vec<_> = plan.charge().debits().zip(answer.decision.statuses()).collect();
         for (debit, status) in give_back.into_iter().filter_map(|at| debits.get(at)) {

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;
@@ -43,13 +43,18 @@ impl Unary for Rls {
     const PATH: &'static str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
     async fn answer(self, head: Parts, received: Option<Received>) -> Result<Bytes, Status> {
-        match received {
+        let begun = self.0.statistics().map(|_| Instant::now());
+        let answered = match received {
             Some(message) => self.decide(&head.headers, &message.bytes()).await,
             None => {
                 let what = format!("the message is too large: expected at most {LARGEST} bytes");
                 Ok(framed(&message::without_statuses(refused(&self.0, &what))))
             }
+        };
+        if let (Some(statistics), Some(begun)) = (self.0.statistics(), begun) {
+            statistics.called(begun.elapsed());
         }
+        answered
     }
 }
 

@@ -7,6 +7,7 @@ mod counters;
 mod grpc;
 mod message;
 mod rules;
+mod statistics;
 mod wire;
 
 use tonic::service::RoutesBuilder;
@@ -15,6 +16,7 @@ pub(crate) use self::answer::answer;
 pub(crate) use self::counters::{Counters, Failure};
 pub(crate) use self::grpc::Rls;
 pub(crate) use self::message::numbered;
+pub(crate) use self::statistics::Statistics;
 
 use crate::grpc::Routed;
 use crate::service::Service;

@@ -7,7 +7,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 
 use super::Map;
-use super::rule::{Rate, Rule};
+use super::rule::{Rate, Rule, Statistic};
 use crate::document::{self, Condition, Document, Key, Wildcard};
 use crate::envoy::limit_path::{Step, digested, name};
 use crate::envoy::read;
@@ -167,9 +167,20 @@ struct Values {
 #[derive(Debug)]
 pub(super) struct Entry {
     rule: Option<Rule>,
-    /// The pattern whose matches share one budget.
-    shared: Option<Box<str>>,
+    kind: Kind,
+    /// Whether statistics have the value.
+    by_value: bool,
     below: Level,
+}
+
+/// Which values an entry is for.
+#[derive(Debug)]
+enum Kind {
+    Exactly,
+    Like(Box<str>),
+    /// All of them share one budget.
+    Shared(Box<str>),
+    Any,
 }
 
 /// The rule of a descriptor, and the values that share budgets: for each entry, the pattern instead of the value.
@@ -184,10 +195,11 @@ impl Level {
     /// The top level of a domain that was read without errors.
     fn of(domain: &tree::Domain) -> Self {
         let mut names = BTreeSet::new();
-        Self::new(&domain.descriptors, &mut Vec::new(), &mut names)
+        Self::new(&domain.name, &domain.descriptors, &mut Vec::new(), &mut names)
     }
 
     fn new<'d>(
+        domain: &str,
         descriptors: &'d [Descriptor],
         steps: &mut Vec<Step<'d>>,
         names: &mut BTreeSet<String>,
@@ -195,11 +207,16 @@ impl Level {
         let mut level: Map<[u8], Values> = Map::default();
         for descriptor in descriptors {
             steps.push(Step { entry: descriptor, but: [].into() });
-            let rule = rule(descriptor, steps, names);
-            let below = Self::new(&descriptor.descriptors, steps, names);
+            let rule = rule(domain, descriptor, steps, names);
+            let below = Self::new(domain, &descriptor.descriptors, steps, names);
             steps.pop();
-            let pattern = descriptor.value.text().filter(|_| descriptor.shared);
-            let entry = Entry { rule, shared: pattern.map(Into::into), below };
+            let kind = match &descriptor.value {
+                Value::Any => Kind::Any,
+                Value::Exactly(_) => Kind::Exactly,
+                Value::Like(pattern) if descriptor.shared => Kind::Shared(pattern.as_str().into()),
+                Value::Like(pattern) => Kind::Like(pattern.as_str().into()),
+            };
+            let entry = Entry { rule, kind, by_value: descriptor.by_value, below };
             let values = level.entry(descriptor.key.as_bytes().into()).or_default();
             match &descriptor.value {
                 Value::Any => values.any = Some(entry),
@@ -222,22 +239,65 @@ impl Level {
     /// Like [`rule`](Self::rule), with the values that share budgets.
     pub(super) fn find<'d>(&'d self, entries: &[(&[u8], &[u8])]) -> Option<MatchedRule<'d>> {
         let mut shared = Vec::new();
-        let rule = self.walk(entries, |at, pattern| shared.push((at, pattern)))?;
+        let rule = self.walk(entries, |at, entry| {
+            if let Kind::Shared(pattern) = &entry.kind {
+                shared.push((at, &**pattern));
+            }
+        })?;
         Some(MatchedRule { rule: Cow::Borrowed(rule), shared })
     }
 
-    /// Calls `shared` with each entry whose value shares its budget with all that match its pattern.
+    /// What the statistics of a rule are called that a descriptor with these entries meets. The service builds these names
+    /// while it looks for the limit.
+    pub(super) fn statistic<'r>(
+        &self,
+        domain: &str,
+        rule: &'r Rule,
+        entries: &[(&[u8], &[u8])],
+    ) -> Cow<'r, str> {
+        let Statistic { name, detailed, by_value } = &rule.statistic;
+        if !detailed && !by_value {
+            return Cow::Borrowed(name);
+        }
+        // A limit that a request brings along is at no place in the file.
+        let is_own = !name.is_empty();
+        let mut found = Vec::new();
+        if is_own {
+            self.walk(entries, |_, entry| found.push(entry));
+        }
+        let is_shared = found.iter().any(|entry| matches!(entry.kind, Kind::Shared(_)));
+        let mut written = domain.to_owned();
+        for (at, (key, value)) in entries.iter().enumerate() {
+            let entry = found.get(at);
+            let value = match entry.map(|entry| &entry.kind) {
+                Some(Kind::Shared(pattern)) => pattern.as_bytes(),
+                _ if *detailed => value,
+                Some(Kind::Exactly) => value,
+                Some(_) if entry.is_some_and(|entry| entry.by_value) => value,
+                Some(Kind::Like(pattern)) => pattern.as_bytes(),
+                Some(Kind::Any) | None => b"",
+            };
+            written.push('.');
+            written.push_str(&String::from_utf8_lossy(key));
+            // The service writes `key_` where a detailed metric has an empty value.
+            if !value.is_empty() || *detailed && is_own && !is_shared {
+                written.push('_');
+                written.push_str(&String::from_utf8_lossy(value));
+            }
+        }
+        Cow::Owned(written)
+    }
+
+    /// Calls `each` with each entry on the way.
     fn walk<'d, T: AsRef<[u8]>>(
         &'d self,
         entries: &[(T, T)],
-        mut shared: impl FnMut(usize, &'d str),
+        mut each: impl FnMut(usize, &'d Entry),
     ) -> Option<&'d Rule> {
         let mut level = self;
         for (at, (key, value)) in entries.iter().enumerate() {
             let entry = level.0.get(key.as_ref())?.find(value.as_ref())?;
-            if let Some(pattern) = &entry.shared {
-                shared(at, pattern);
-            }
+            each(at, entry);
             if at + 1 == entries.len() {
                 return entry.rule.as_ref();
             }
@@ -265,7 +325,12 @@ impl Values {
     }
 }
 
-fn rule(descriptor: &Descriptor, steps: &[Step<'_>], names: &mut BTreeSet<String>) -> Option<Rule> {
+fn rule(
+    domain: &str,
+    descriptor: &Descriptor,
+    steps: &[Step<'_>],
+    names: &mut BTreeSet<String>,
+) -> Option<Rule> {
     let spec = descriptor.limit.as_ref()?;
     let rate = match spec.rate {
         tree::Rate::Unlimited => None,
@@ -284,5 +349,24 @@ fn rule(descriptor: &Descriptor, steps: &[Step<'_>], names: &mut BTreeSet<String
         replaces: spec.replaces.iter().map(|name| name.as_str().into()).collect(),
         shadow: descriptor.shadow,
         quota: descriptor.quota.is_some(),
+        statistic: Statistic {
+            name: statistic(domain, steps).into(),
+            detailed: descriptor.detailed,
+            by_value: steps.iter().any(|step| step.entry.by_value),
+        },
     })
+}
+
+/// The way to a rule as its statistics name it.
+fn statistic(domain: &str, steps: &[Step<'_>]) -> String {
+    let mut name = domain.to_owned();
+    for Step { entry, .. } in steps {
+        name.push('.');
+        name.push_str(&entry.key);
+        if let Some(value) = entry.value.text() {
+            name.push('_');
+            name.push_str(value);
+        }
+    }
+    name
 }

@@ -118,13 +118,19 @@ impl Slot<'_> {
                 would_be_over: !matches!(self.hits, Hits::GiveBack(_)),
                 until_reset: self.window_ends(now),
                 limit,
+                hits: self.hits.spent(),
                 ..Status::default()
             },
             Place::Debit(at) => {
                 let Some(status) = statuses.get(at) else { return Status::default() };
                 let is_spent = self.hits == Hits::Look && status.remaining == 0;
+                let hits = self.hits.spent();
+                let after = status.limit.capacity().saturating_sub(status.remaining);
+                let is_charged = status.charged > 0;
                 Status {
                     would_be_over: status.refused || status.shadowed || is_spent,
+                    hits,
+                    before: if is_charged { after.saturating_sub(hits) } else { after },
                     ..self.counted(status, limit, now)
                 }
             }
@@ -194,6 +200,10 @@ pub struct Status {
     pub remaining: u32,
     /// How long until the window ends.
     pub until_reset: Option<Duration>,
+    /// How much the descriptor uses.
+    pub hits: u64,
+    /// What was spent before it in this window. Where it is refused, what was spent may be more.
+    pub before: u64,
 }
 
 /// The limit that a descriptor meets.

@@ -32,6 +32,7 @@ impl Default for Settings {
 /// A request with the rules that it meets: what to ask a store for.
 #[derive(Debug)]
 pub struct Plan<'d> {
+    domain: Option<&'d Domain>,
     pub(super) charge: Charge,
     /// What is given back: debits of nothing, with how much.
     pub(super) credits: Vec<(Debit, u64)>,
@@ -86,7 +87,8 @@ impl<'d> Plan<'d> {
         settings: Settings,
     ) -> Result<Self, BadRequest> {
         request.check()?;
-        let top = domains.named(request.domain).map(Domain::top);
+        let domain = domains.named(request.domain);
+        let top = domain.map(Domain::top);
         let mut found = Vec::with_capacity(request.descriptors.len());
         for descriptor in &request.descriptors {
             found.push(match (top, descriptor.limit) {
@@ -101,8 +103,8 @@ impl<'d> Plan<'d> {
         // All rules are found first: a descriptor may replace the limit of one that comes before it.
         let replaced: HashSet<Box<str>> =
             found.iter().flatten().flat_map(|found| found.rule.replaces.iter().cloned()).collect();
-        let mut plan =
-            Self { charge: Charge::new(), credits: Vec::new(), slots: Vec::new(), settings };
+        let (credits, slots) = (Vec::new(), Vec::new());
+        let mut plan = Self { domain, charge: Charge::new(), credits, slots, settings };
         for (descriptor, found) in request.descriptors.iter().zip(found) {
             let is_replaced =
                 |rule: &Rule| rule.name.as_ref().is_some_and(|name| replaced.contains(name));
@@ -142,18 +144,14 @@ impl<'d> Plan<'d> {
     }
 
     fn place(&mut self, limit: Limit, key: KeyBuf, hits: Hits) -> Result<Place, BadRequest> {
-        let cost = match hits {
-            Hits::Spend(hits) | Hits::Report(hits) => hits,
-            Hits::Look => 0,
-            Hits::GiveBack(hits) => {
-                let nothing = Charge::of(limit, key, 0);
-                self.credits.extend(nothing.debits().cloned().map(|debit| (debit, hits)));
-                return Ok(Place::Credit(self.credits.len() - 1));
-            }
-        };
+        if let Hits::GiveBack(hits) = hits {
+            let nothing = Charge::of(limit, key, 0);
+            self.credits.extend(nothing.debits().cloned().map(|debit| (debit, hits)));
+            return Ok(Place::Credit(self.credits.len() - 1));
+        }
         let id = limit.id();
         self.charge
-            .add(limit, key, cost)
+            .add(limit, key, hits.spent())
             .map_err(|missing| BadRequest::of_client(missing.to_string()))?;
         let mut debits = self.charge.debits();
         let at = debits.position(|debit| debit.limit.id() == id && debit.key == key);
@@ -178,6 +176,18 @@ impl<'d> Plan<'d> {
         } else {
             Question::Take
         }
+    }
+
+    /// What the service calls the statistics of the limit that the descriptor at this index of the request meets, such as
+    /// `edge.user_alice.path`. `None` if it meets none that counts.
+    ///
+    /// With `detailed_metric` or `value_to_metric` in the file, clients choose parts of the name, which may have any
+    /// characters.
+    pub fn statistic(&self, request: &Request<'_>, at: usize) -> Option<Cow<'_, str>> {
+        let (domain, slot) = (self.domain?, self.slots.get(at)?);
+        let rule = slot.rule.as_deref().filter(|rule| rule.rate.is_some())?;
+        let entries = &request.descriptors.get(at)?.entries;
+        Some(domain.top().statistic(domain.name(), rule, entries))
     }
 
     /// What the request gives back: for each descriptor a debit of nothing, and how much. Before the store is asked about

@@ -83,6 +83,14 @@ pub enum Hits {
 }
 
 impl Hits {
+    /// How much is charged.
+    pub(super) const fn spent(self) -> u64 {
+        match self {
+            Self::Spend(hits) | Self::Report(hits) => hits,
+            Self::Look | Self::GiveBack(_) => 0,
+        }
+    }
+
     /// The hits of a descriptor in the protocol: its own number, if it has one, or else that of the request, in which
     /// 0 stands for 1.
     pub const fn of(own: Option<u64>, is_negative: bool, request: u32) -> Self {

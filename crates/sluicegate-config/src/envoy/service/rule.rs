@@ -18,6 +18,18 @@ pub struct Rule {
     pub shadow: bool,
     /// Whether it is a quota: a request is refused once all quotas that it meets are spent.
     pub quota: bool,
+    pub(super) statistic: Statistic,
+}
+
+/// What the statistics of a rule are called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Statistic {
+    /// The domain, and the way to the rule in the file: `edge.user_alice.path`.
+    pub(super) name: Box<str>,
+    /// Whether the name has the value of each entry instead.
+    pub(super) detailed: bool,
+    /// Whether the name has the values of some entries instead.
+    pub(super) by_value: bool,
 }
 
 /// How much a rule allows in which unit.
@@ -46,8 +58,14 @@ impl Rate {
 impl Rule {
     /// A rule that a request brings along instead of that of the file.
     pub(super) fn of_request(count: u32, unit: Unit) -> Result<Self, LimitError> {
-        let rate = Rate::new(count, unit, "request")?;
-        Ok(Self { rate: Some(rate), name: None, replaces: Vec::new(), shadow: false, quota: false })
+        Ok(Self {
+            rate: Some(Rate::new(count, unit, "request")?),
+            name: None,
+            replaces: Vec::new(),
+            shadow: false,
+            quota: false,
+            statistic: Statistic { detailed: true, ..Statistic::default() },
+        })
     }
 }
 

@@ -117,7 +117,7 @@ descriptors:
     let (_, warnings) = read_yaml_with_warnings(text, &headers(&["key1"])).expect("a valid file");
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     let expected = [
-        "4:22: descriptors[0].detailed_metric: this changes nothing here: metrics go by the name of \
+        "4:22: descriptors[0].detailed_metric: this changes `--envoy-statistics` alone: other metrics go by the name of \
          the limit",
         "6:15: descriptors[0].metadata: this changes nothing here: it is for Envoy's filters",
         "8:7: descriptors[0].rate_limit.replaces: this replaces nothing: no limit has the name \

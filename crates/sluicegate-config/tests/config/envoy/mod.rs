@@ -2,3 +2,4 @@
 
 mod deciding;
 mod files;
+mod statistics;

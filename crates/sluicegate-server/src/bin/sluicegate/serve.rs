@@ -53,6 +53,10 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .allow_resets(deciding.allow_resets)
         .nothing_leased(deciding.nothing_leased)
         .overrides(!deciding.no_overrides);
+    let service = match deciding.envoy_statistics {
+        Some(near_limit_ratio) => service.statistics(near_limit_ratio),
+        None => service,
+    };
     let store = Counting::new(&store, deadline)?;
     let own = ports.tls_certificate.as_deref().zip(ports.tls_key.as_deref());
     let service = masters.among(service, files.capacity.is_some(), own)?;
@@ -267,6 +271,10 @@ pub(super) struct Deciding {
     /// Opens `/v1/reset`, with which every client of the HTTP API can clear the count of any key.
     #[arg(long)]
     pub(super) allow_resets: bool,
+    /// Also counts under the names of Envoy's rate limit service, for its dashboards and alarms. A descriptor is near its limit
+    /// once more than this share of it is spent, such as 0.8.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(super) envoy_statistics: Option<f32>,
     /// Ignores the `limit` in descriptors of Envoy, which otherwise replaces that of the file.
     #[arg(long)]
     pub(super) no_overrides: bool,
@@ -278,6 +286,12 @@ pub(super) struct Deciding {
     /// kept stay digests, which begin with `#`.
     #[arg(long)]
     pub(super) show_keys: bool,
+}
+
+/// Reads a part of a whole.
+fn share(text: &str) -> Result<f32, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// Reads the name of an answer. It is never `OVER_LIMIT`.

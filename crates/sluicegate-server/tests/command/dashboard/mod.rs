@@ -3,7 +3,7 @@
 
 mod failed;
 #[path = "../../server/serving/http.rs"]
-mod http;
+pub(crate) mod http;
 mod leased;
 mod status;
 

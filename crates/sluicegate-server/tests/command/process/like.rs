@@ -1,6 +1,7 @@
 //! `serve --like envoy-ratelimit`: in the place of Envoy's rate limit service.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,6 +10,7 @@ use sluicegate_tests::servers::{Directory, Server};
 
 use super::client::{Client, Sent};
 use super::sluicegate::{FILE, Sluicegate, program};
+use crate::dashboard::http::send;
 
 /// What a deployment of that service has, with ports of its own.
 fn started(redis: &Server, more: &[(&str, &str)]) -> Sluicegate {
@@ -71,9 +73,45 @@ async fn a_deployment_of_envoys_service_is_answered_from_its_folder_and_its_redi
 async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_nothing() {
     let redis = Server::start();
     let server = started(&redis, &[("SHADOW_MODE", "true"), ("USE_STATSD", "true")]);
-    server.says("USE_STATSD has no effect: counts are at `/metrics`");
+    server.says("USE_STATSD has no effect: statistics are at `/metrics`");
     server.says("SLUICEGATE_ADMIN_TOKEN is not set");
     assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 9).await, 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dashboards_of_envoys_service_find_their_metrics() {
+    let redis = Server::start();
+    let server = started(&redis, &[("USE_PROMETHEUS", "true"), ("USE_STATSD", "false")]);
+    let mut client = Client::grpc(server.grpc).await;
+    assert_eq!(admitted(&mut client, 5).await, 3);
+    let folder = server.file.join("ratelimit/config");
+    std::fs::write(folder.join("edge.yaml"), "domain: [").expect("a file");
+    server.says("policies not reloaded");
+
+    let shown = metrics(server.port("admin")).await;
+    // Three were within, of which the border of 0.8 leaves one apart.
+    for line in [
+        "ratelimit_service_rate_limit_total_hits{domain=\"edge\",key1=\"user\"} 5",
+        "ratelimit_service_rate_limit_over_limit{domain=\"edge\",key1=\"user\"} 2",
+        "ratelimit_service_rate_limit_near_limit{domain=\"edge\",key1=\"user\"} 1",
+        "ratelimit_service_rate_limit_within_limit{domain=\"edge\",key1=\"user\"} 3",
+        "ratelimit_service_rate_limit_shadow_mode{domain=\"edge\",key1=\"user\"} 0",
+        "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} 5",
+        "ratelimit_service_response_time_seconds_count{grpc_method=\"ShouldRateLimit\"} 5",
+        "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} 0",
+        "ratelimit_service_config_load_success 1",
+        "ratelimit_service_config_load_error 1",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
+}
+
+async fn metrics(admin: SocketAddr) -> String {
+    let address = admin.to_string();
+    let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let (status, _, body) = send(&address, &request).await;
+    assert_eq!(status, 200, "{body}");
+    body
 }
 
 #[test]

@@ -63,13 +63,12 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 35] = [
+const INSTEAD: [(&str, &str, &str); 33] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
     ("MERGE_DOMAIN_CONFIG", "false", "a domain in two files is an error"),
     ("RESPONSE_DYNAMIC_METADATA", "false", "the metadata of an answer name spent quotas alone"),
-    ("NEAR_LIMIT_RATIO", "0.8", "a request is near its limit from 0.8 of it on"),
     ("LIMIT_LIMIT_HEADER", "RateLimit-Limit", "the field is `RateLimit-Limit`"),
     ("LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "the field is `RateLimit-Remaining`"),
     ("LIMIT_RESET_HEADER", "RateLimit-Reset", "the field is `RateLimit-Reset`"),
@@ -92,7 +91,6 @@ const INSTEAD: [(&str, &str, &str); 35] = [
     ("STATS_FLUSH_INTERVAL", "", METRICS),
     ("USE_DOG_STATSD", "false", METRICS),
     ("EXTRA_TAGS", "", METRICS),
-    ("DISABLE_STATS", "false", METRICS),
     ("USE_PROMETHEUS", "false", METRICS),
     ("PROMETHEUS_ADDR", "", METRICS),
     ("PROMETHEUS_PATH", "/metrics", METRICS),
@@ -107,7 +105,7 @@ const INSTEAD: [(&str, &str, &str); 35] = [
 
 const CONNECTION: &str = "one connection carries all commands to a Redis";
 const PAUSES: &str = "the management server is called again after 0.5 to 15 seconds";
-const METRICS: &str = "counts are at `/metrics` of the debug port, for Prometheus";
+const METRICS: &str = "statistics are at `/metrics` of the debug port, for Prometheus";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
 const ONLY: [(&str, &str, &str); 6] = [
@@ -303,6 +301,9 @@ impl Translation {
         }
         if variables.flag("SHADOW_MODE")? {
             self.options.push(("--shadow", None));
+        }
+        if !variables.flag("DISABLE_STATS")? {
+            self.option("--envoy-statistics", variables.text("NEAR_LIMIT_RATIO", "0.8"));
         }
         if variables.flag("LIMIT_RESPONSE_HEADERS_ENABLED")? {
             self.option("--fields", "three");

@@ -32,6 +32,7 @@ fn an_empty_environment_has_the_defaults_of_the_service() {
             ("--connection-grace", Some("3600")),
             ("--deadline-ms", Some("10000")),
             ("--envoy", Some("/srv/runtime_data/current/config")),
+            ("--envoy-statistics", Some("0.8")),
             ("--log-level", Some("warn")),
             ("--log", Some("text")),
         ]
@@ -111,6 +112,8 @@ fn variables_become_options() {
             ],
         ),
         (&[("SHADOW_MODE", "true")], &["--shadow"]),
+        (&[("NEAR_LIMIT_RATIO", "0.5")], &["--envoy-statistics=0.5"]),
+        (&[("DISABLE_STATS", "true"), ("NEAR_LIMIT_RATIO", "0.5")], &[]),
         (&[("LIMIT_RESPONSE_HEADERS_ENABLED", "true")], &["--fields=three"]),
         (&[("LOG_LEVEL", "WARNING"), ("LOG_FORMAT", "JSON")], &["--log=json"]),
         (&[("LOG_LEVEL", "debug"), ("REDIS_URL", "")], &["--log-level=debug"]),
