@@ -8,21 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::ServerError;
-use crate::run::{Identity, client_config, read_authorities, read_identity};
 use arc_swap::ArcSwap;
 use http::Uri;
-use hyper_rustls::{
-    FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
-};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
-use sluicegate_config::proxy::{Upstream, UpstreamTls};
+use sluicegate_config::proxy::Upstream;
 use tokio::net::TcpStream;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls;
 use tower_service::Service;
 
-use crate::run::causes;
+use crate::run::{causes, client_connector};
 
 /// Opens connections to the application, each within the time that one may take. Clones share the files of
 /// `upstream.tls`.
@@ -84,31 +80,9 @@ impl Service<Uri> for Connector {
 }
 
 fn connector(upstream: &Upstream) -> Result<TlsConnector, ServerError> {
-    let mut tcp = HttpConnector::new();
-    tcp.set_connect_timeout(Some(upstream.connect_timeout));
-    tcp.set_nodelay(true);
-    tcp.enforce_http(false);
-    let Some(tls) = &upstream.tls else {
-        let config = config(RootCertStore::empty(), None)?;
-        return Ok((tcp, config).into());
-    };
-    let identity = tls.identity.as_ref().map(|(certificate, key)| read_identity(certificate, key));
-    let builder = HttpsConnectorBuilder::new()
-        .with_tls_config(config(authorities(tls)?, identity.transpose()?)?)
-        .https_only();
-    let builder = match &tls.server_name {
-        None => builder,
-        Some(name) => {
-            let name = ServerName::try_from(name.clone())
-                .map_err(|_| ServerError::new("upstream.tls.server_name: not a host name"))?;
-            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
-        }
-    };
-    // The client offers only the version that it is going to speak.
-    Ok(match upstream.http2 {
-        true => builder.enable_http2().wrap_connector(tcp),
-        false => builder.enable_http1().wrap_connector(tcp),
-    })
+    let Upstream { tls, http2, connect_timeout, .. } = upstream;
+    client_connector(tls.as_ref(), (*http2, *connect_timeout))
+        .map_err(|error| ServerError::because("upstream.tls", error))
 }
 
 /// Whether a connection was not there in time.
@@ -159,34 +133,4 @@ impl TlsFailure {
 fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     let inner = error.get_ref()?;
     inner.downcast_ref().or_else(|| tls_error(inner.downcast_ref()?))
-}
-
-fn authorities(tls: &UpstreamTls) -> Result<RootCertStore, ServerError> {
-    if let Some(path) = &tls.authorities {
-        return read_authorities(path);
-    }
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    // Some systems have a few certificates that nothing can read. The others are good.
-    let (added, _) = roots.add_parsable_certificates(found.certs);
-    let why = found.errors.first();
-    if added > 0 {
-        if let Some(error) = why {
-            tracing::warn!(%error, "some authorities of the system cannot be read");
-        }
-        return Ok(roots);
-    }
-    let why = why.map_or_else(|| "it has none".to_owned(), ToString::to_string);
-    Err(ServerError::new(format!(
-        "upstream.tls: no authority of this system that vouches for certificates can be read ({why}), expected \
-         `authorities` with a file of them"
-    )))
-}
-
-fn config(
-    authorities: RootCertStore,
-    identity: Option<Identity>,
-) -> Result<ClientConfig, ServerError> {
-    client_config(authorities, identity)
-        .map_err(|error| ServerError::new(format!("upstream.tls: TLS cannot be set up: {error}")))
 }

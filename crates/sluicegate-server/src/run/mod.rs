@@ -26,7 +26,5 @@ pub use self::server::Server;
 pub(crate) use self::server::check_admin;
 pub(crate) use self::timed::TimedStream;
 pub use self::tls::Tls;
-pub(crate) use self::tls::{
-    Identity, LiveCertificate, client_config, read_authorities, read_identity,
-};
+pub(crate) use self::tls::{LiveCertificate, client_connector};
 pub(crate) use self::upload::{Upload, close};

@@ -2,13 +2,17 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use sluicegate_config::proxy::UpstreamTls;
 use sluicegate_config::texts::{Follower, Found, Texts};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
@@ -118,10 +122,10 @@ impl Tls {
 }
 
 /// A certificate, followed by those that vouch for it, and its private key.
-pub(crate) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// How a client connects that trusts these authorities, and shows its certificate if it has one.
-pub(crate) fn client_config(
+fn client_config(
     authorities: RootCertStore,
     identity: Option<Identity>,
 ) -> Result<ClientConfig, rustls::Error> {
@@ -134,12 +138,74 @@ pub(crate) fn client_config(
     }
 }
 
+/// Opens connections to a server, with TLS if `tls` says how. `version` says whether it speaks HTTP/2, and how long a
+/// connection may take.
+///
+/// # Errors
+///
+/// If a file cannot be read, or the system names no authorities.
+pub(crate) fn client_connector(
+    tls: Option<&UpstreamTls>,
+    (http2, connect_timeout): (bool, Duration),
+) -> Result<HttpsConnector<HttpConnector>, ServerError> {
+    let mut tcp = HttpConnector::new();
+    tcp.set_connect_timeout(Some(connect_timeout));
+    tcp.set_nodelay(true);
+    tcp.enforce_http(false);
+    let config = |authorities, identity| {
+        client_config(authorities, identity)
+            .map_err(|error| ServerError::because("TLS cannot be set up", error))
+    };
+    let Some(tls) = tls else {
+        return Ok((tcp, config(RootCertStore::empty(), None)?).into());
+    };
+    let identity = tls.identity.as_ref().map(|(certificate, key)| read_identity(certificate, key));
+    let roots = match &tls.authorities {
+        Some(path) => read_authorities(path)?,
+        None => authorities_of_system()?,
+    };
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(config(roots, identity.transpose()?)?)
+        .https_only();
+    let builder = match &tls.server_name {
+        None => builder,
+        Some(name) => {
+            let name = ServerName::try_from(name.clone())
+                .map_err(|_| ServerError::new("server_name: not a host name"))?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+    };
+    // The client offers only the version that it is going to speak.
+    Ok(match http2 {
+        true => builder.enable_http2().wrap_connector(tcp),
+        false => builder.enable_http1().wrap_connector(tcp),
+    })
+}
+
+fn authorities_of_system() -> Result<RootCertStore, ServerError> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // Some systems have a few certificates that nothing can read. The others are good.
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    let why = found.errors.first();
+    if added > 0 {
+        if let Some(error) = why {
+            tracing::warn!(%error, "some authorities of the system cannot be read");
+        }
+        return Ok(roots);
+    }
+    let why = why.map_or_else(|| "it has none".to_owned(), ToString::to_string);
+    Err(ServerError::new(format!(
+        "no authority of this system that vouches for certificates can be read ({why}), expected a file of `authorities`"
+    )))
+}
+
 /// Reads the authorities in a PEM file.
 ///
 /// # Errors
 ///
 /// What is wrong with the file.
-pub(crate) fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError> {
+fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError> {
     let mut roots = RootCertStore::empty();
     for authority in certificates(path)? {
         let added = roots.add(authority);
@@ -153,7 +219,7 @@ pub(crate) fn read_authorities(path: &Path) -> Result<RootCertStore, ServerError
 /// # Errors
 ///
 /// What is wrong with the files.
-pub(crate) fn read_identity(certificate: &Path, key: &Path) -> Result<Identity, ServerError> {
+fn read_identity(certificate: &Path, key: &Path) -> Result<Identity, ServerError> {
     let certificates = certificates(certificate)?;
     let private = PrivateKeyDer::from_pem_slice(&text(key)?)
         .map_err(|error| not_pem(key, "private key", error))?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use sluicegate_config::proxy::UpstreamTls;
 use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::store::OnStoreError;
@@ -168,7 +169,7 @@ On SIGHUP it reads its policies and its certificate again. A file that is not va
 #[command(next_help_heading = "Policies from a management server")]
 pub(super) struct XdsOptions {
     /// Takes files of Envoy's rate limit service from the management server at this URL, such as `http://gateway:18000`, by
-    /// the aggregated discovery service of xDS. The ports are opened once they have come. What is in force stays in force
+    /// the aggregated discovery service of xDS. With `https`, its certificate is checked. The ports are opened once they have come. What is in force stays in force
     /// while the server is away, or sends what is not valid.
     #[arg(long, value_name = "URL", group = "PolicyFiles")]
     pub(super) xds: Option<String>,
@@ -185,6 +186,19 @@ pub(super) struct XdsOptions {
     #[arg(long, value_name = "HEADERS", requires = "xds", value_delimiter = ',')]
     #[arg(env = "SLUICEGATE_XDS_HEADERS", hide_env_values = true)]
     pub(super) xds_headers: Vec<String>,
+    /// A PEM file with the authorities that vouch for the certificate of the management server, instead of those of the
+    /// system. This and the next two are read for each connection.
+    #[arg(long, value_name = "FILE", requires = "xds")]
+    pub(super) xds_authorities: Option<PathBuf>,
+    /// A PEM file with the certificate that this server shows to the management server.
+    #[arg(long, value_name = "FILE", requires_all = ["xds", "xds_key"])]
+    pub(super) xds_certificate: Option<PathBuf>,
+    /// A PEM file with the private key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "xds_certificate")]
+    pub(super) xds_key: Option<PathBuf>,
+    /// The name that the certificate of the management server has to have, instead of the host of the URL.
+    #[arg(long, value_name = "NAME", requires = "xds")]
+    pub(super) xds_server_name: Option<String>,
 }
 
 impl XdsOptions {
@@ -197,6 +211,13 @@ impl XdsOptions {
         for header in &self.xds_headers {
             let (name, value) = header.split_once('=').unwrap_or((header, ""));
             xds = xds.header(name.trim(), value.trim())?;
+        }
+        let mut tls = UpstreamTls::default();
+        tls.authorities.clone_from(&self.xds_authorities);
+        tls.identity = self.xds_certificate.clone().zip(self.xds_key.clone());
+        tls.server_name.clone_from(&self.xds_server_name);
+        if tls != UpstreamTls::default() {
+            xds = xds.tls(tls)?;
         }
         Ok(Some(xds))
     }

@@ -18,8 +18,11 @@ use envoy_types::pb::google::rpc::Status;
 use envoy_types::pb::ratelimit::config::ratelimit::v3::{
     RateLimitConfig, RateLimitDescriptor, RateLimitUnit,
 };
+use http::Uri;
+use http::uri::Scheme;
 use prost::{Message as _, Name as _};
 use serde_json::{Value, json};
+use sluicegate_config::proxy::UpstreamTls;
 use sluicegate_config::texts::Found;
 use sluicegate_core::adapter::breaker::Backoff;
 use tokio::sync::{mpsc, watch};
@@ -28,10 +31,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 use tonic::transport::Endpoint;
 use tonic::{Code, Request};
+use tower::ServiceExt as _;
 
 use super::PoliciesError;
 use super::domains::LiveDomains;
-use crate::run::Causes;
+use crate::run::{Causes, client_connector};
 
 /// The largest message, in bytes, as for all files together.
 const LARGEST: usize = 64 << 20;
@@ -48,12 +52,14 @@ const PAUSES: Backoff =
 #[must_use = "`Policies::follow` connects to it"]
 pub struct Xds {
     server: Endpoint,
+    tls: Option<UpstreamTls>,
     node: Node,
     headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)>,
 }
 
 impl Xds {
-    /// The server at `url`, such as `http://gateway:18000`, which knows this one as `node`.
+    /// The server at `url`, such as `http://gateway:18000` or `https://gateway:18001`, which knows this one as `node`. With
+    /// `https`, its certificate has to be by an authority of the system, unless [`tls`](Self::tls) says otherwise.
     ///
     /// # Errors
     ///
@@ -64,17 +70,42 @@ impl Xds {
                 "xDS: the URL is not valid: expected one such as http://host:18000".to_owned(),
             )
         };
-        let server = Endpoint::from_shared(url.to_owned()).map_err(|_| wrong())?;
-        if server.uri().scheme_str() != Some("http") || server.uri().host().is_none() {
+        let url: Uri = url.parse().map_err(|_| wrong())?;
+        let (Some(scheme), Some(authority)) = (url.scheme(), url.authority()) else {
             return Err(wrong());
-        }
+        };
+        let tls = match scheme.as_str() {
+            "http" => None,
+            "https" => Some(UpstreamTls::default()),
+            _ => return Err(wrong()),
+        };
+        // The connector of this crate speaks TLS, and not tonic, which has to know for its requests alone.
+        let server = Endpoint::from_shared(format!("http://{authority}")).map_err(|_| wrong())?;
         let server = server
-            .connect_timeout(PATIENCE)
+            .origin(url)
             .http2_keep_alive_interval(PATIENCE)
             .keep_alive_timeout(PATIENCE)
             .keep_alive_while_idle(true);
         let node = Node { id: node.to_owned(), ..Node::default() };
-        Ok(Self { server, node, headers: Vec::new() })
+        Ok(Self { server, tls, node, headers: Vec::new() })
+    }
+
+    /// Expects another certificate of the server, or shows one to it. The files are read for each connection, so a
+    /// certificate may be renewed at any time.
+    ///
+    /// # Errors
+    ///
+    /// If the URL begins with `http`, or a file cannot be read.
+    pub fn tls(mut self, tls: UpstreamTls) -> Result<Self, PoliciesError> {
+        if self.tls.is_none() {
+            return Err(PoliciesError::of(
+                "xDS: certificates need a URL that begins with https".to_owned(),
+            ));
+        }
+        client_connector(Some(&tls), (true, PATIENCE))
+            .map_err(|error| PoliciesError::of(format!("xDS: {error}")))?;
+        self.tls = Some(tls);
+        Ok(self)
     }
 
     /// Sends this along, a JSON object, as the metadata of the node.
@@ -140,7 +171,14 @@ impl Xds {
         domains: &LiveDomains,
         told: &watch::Sender<bool>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let channel = self.server.connect().await?;
+        let connector = client_connector(self.tls.as_ref(), (true, PATIENCE))?;
+        let scheme = if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let connector = connector.map_request(move |uri: Uri| {
+            let mut parts = uri.into_parts();
+            parts.scheme = Some(scheme.clone());
+            Uri::from_parts(parts).unwrap_or_default()
+        });
+        let channel = self.server.connect_with_connector(connector).await?;
         let mut client = Client::new(channel).max_decoding_message_size(LARGEST);
         let (requests, sent) = mpsc::channel(1);
         requests.send(session.hello()).await?;

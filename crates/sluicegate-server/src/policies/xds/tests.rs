@@ -9,9 +9,10 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 use envoy_types::pb::google::protobuf::Any;
 use envoy_types::pb::ratelimit::config::ratelimit::v3::{RateLimitPolicy, RateLimitReplace};
 use sluicegate_core::rule::KnownLimits as _;
+use sluicegate_tests::certificates::Authority;
 use tokio::net::TcpListener;
-use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic::{Response, Streaming};
 
 use super::*;
@@ -63,9 +64,13 @@ impl Management {
     }
 
     fn serve(listener: TcpListener) -> mpsc::Receiver<Stream> {
+        Self::serve_by(Server::builder(), listener)
+    }
+
+    fn serve_by(mut server: Server, listener: TcpListener) -> mpsc::Receiver<Stream> {
         let (streams, accepted) = mpsc::channel(8);
         let service = AggregatedDiscoveryServiceServer::new(Self(streams));
-        let server = Server::builder().add_service(service);
+        let server = server.add_service(service);
         tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
         accepted
     }
@@ -323,11 +328,81 @@ fn a_descriptor_is_written_as_a_file_has_it() {
 
 #[test]
 fn settings_that_make_no_sense_are_errors() {
-    for url in ["", "gateway:18000", "https://gateway:18000", "http://", "ftp://x"] {
+    for url in ["", "gateway:18000", "https://", "http://", "ftp://x"] {
         let error = Xds::new(url, "x").expect_err(url);
         assert!(error.to_string().contains("http://host:18000"), "{error}");
     }
     let xds = || Xds::new("http://gateway:18000", "x").expect("a URL");
     assert!(xds().metadata("[]").is_err() && xds().metadata("{").is_err());
     assert!(xds().header("a b", "c").is_err() && xds().header("a", "\n").is_err());
+}
+
+/// The server asks for certificates of an authority, and its own is by another one.
+#[tokio::test]
+async fn a_server_with_tls_is_checked_and_checks_this_one() {
+    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    let (certificate, key) = theirs.sign("gateway");
+    let tls = ServerTlsConfig::new()
+        .identity(Identity::from_pem(certificate, key))
+        .client_ca_root(Certificate::from_pem(ours.pem()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let server = Server::builder().tls_config(tls).expect("valid certificates");
+    let mut streams = Management::serve_by(server, listener);
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    let (certificate, key) = ours.sign("this one");
+    let mut tls = UpstreamTls::default();
+    tls.authorities = Some(write("ca.pem", theirs.pem()));
+    tls.identity = Some((write("cert.pem", &certificate), write("key.pem", &key)));
+    tls.server_name = Some("gateway".to_owned());
+    let xds = || Xds::new(&format!("https://{address}"), "this one").expect("a URL");
+
+    let refused = async |xds: &Xds| {
+        let mut session = Session { node: xds.node.clone(), version: String::new() };
+        let told = watch::channel(false).0;
+        let ended = xds.stream(&mut session, &LiveDomains::default(), &told).await;
+        Causes(&*ended.expect_err("no stream")).to_string()
+    };
+    // Each of these lacks one thing.
+    let mut untrusted = tls.clone();
+    untrusted.authorities = Some(write("other.pem", ours.pem()));
+    let why = refused(&xds().tls(untrusted).expect("valid files")).await;
+    assert!(why.contains("UnknownIssuer"), "{why}");
+    let mut by_address = tls.clone();
+    by_address.server_name = None;
+    let why = refused(&xds().tls(by_address).expect("valid files")).await;
+    assert!(why.contains("not valid for name"), "{why}");
+    let mut nobody = tls.clone();
+    nobody.identity = None;
+    refused(&xds().tls(nobody).expect("valid files")).await;
+
+    // The files are read for each connection.
+    let (unknown, key_of_unknown) = theirs.sign("this one");
+    write("cert.pem", &unknown);
+    write("key.pem", &key_of_unknown);
+    let xds = xds().tls(tls).expect("valid files");
+    refused(&xds).await;
+    write("cert.pem", &certificate);
+    write("key.pem", &key);
+    let _following = Policies::new().follow(xds);
+    let mut stream = streams.recv().await.expect("a stream");
+    stream.request().await;
+    assert_eq!(stream.send("1", &[config("a", 3)]).await.version_info, "1");
+}
+
+#[test]
+fn certificates_are_for_a_url_of_tls_alone_and_files_are_read_at_once() {
+    let plain = Xds::new("http://gateway:18000", "").expect("a URL").tls(UpstreamTls::default());
+    assert!(plain.expect_err("no TLS").to_string().contains("begins with https"));
+    let mut tls = UpstreamTls::default();
+    tls.authorities = Some("/nowhere/ca.pem".into());
+    let missing = Xds::new("https://gateway:18001", "").expect("a URL").tls(tls);
+    let why = missing.expect_err("no file").to_string();
+    assert!(why.starts_with("xDS: /nowhere/ca.pem: the file cannot be read"), "{why}");
 }

@@ -114,6 +114,22 @@ async fn metrics(admin: SocketAddr) -> String {
     body
 }
 
+/// As in a manifest that names the program of the service.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_that_names_the_services_program_starts_the_server() {
+    let directory = Directory::make();
+    version(directory.path(), "one", 3);
+    let named = directory.path().join("ratelimit");
+    symlink(program(), &named).expect("a link");
+    let mut command = Command::new(named);
+    command.env_clear().env("RUNTIME_ROOT", directory.path().join("one"));
+    command.envs([("RUNTIME_SUBDIRECTORY", "ratelimit"), ("LOG_FORMAT", "json")]);
+    command.envs([("GRPC_PORT", "0"), ("PORT", "0"), ("DEBUG_PORT", "0"), ("LOG_LEVEL", "info")]);
+    let root = directory.path().to_owned();
+    let server = Sluicegate::run(command, directory, root);
+    assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 5).await, 3);
+}
+
 #[test]
 fn a_variable_that_cannot_be_honoured_stops_the_start() {
     let mut command = Command::new(program());

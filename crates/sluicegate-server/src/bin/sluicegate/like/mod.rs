@@ -24,6 +24,9 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The program of Envoy's rate limit service, which manifests name. Under this name, the command is in its place.
+const PROGRAM: &str = "ratelimit";
+
 /// The command line `arguments`, and the options for what the environment says, if there is `--like`.
 ///
 /// # Errors
@@ -33,6 +36,12 @@ pub(crate) fn completed(
     mut arguments: Vec<OsString>,
     read: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<OsString>, String> {
+    if arguments
+        .first()
+        .is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new(PROGRAM)))
+    {
+        arguments.splice(1..1, ["serve".into(), "--like=envoy-ratelimit".into()]);
+    }
     let has = |name: &str| {
         let is_named = |argument: &OsString| {
             let argument = argument.to_string_lossy();
@@ -108,8 +117,7 @@ const PAUSES: &str = "the management server is called again after 0.5 to 15 seco
 const METRICS: &str = "statistics are at `/metrics` of the debug port, for Prometheus";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
-const ONLY: [(&str, &str, &str); 6] = [
-    ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", "the management server is called without TLS"),
+const ONLY: [(&str, &str, &str); 5] = [
     ("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server"),
     ("GRPC_UDS", "", "the gRPC port is one of TCP"),
     ("GRPC_CLIENT_TLS_SAN", "", "names in the certificates of clients are not compared"),
@@ -264,7 +272,20 @@ impl Translation {
 
     fn management(&mut self, variables: &Variables<'_>) -> Result<(), String> {
         let server = variables.text("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000");
-        self.option("--xds", format!("http://{server}"));
+        let has_tls = variables.flag("CONFIG_GRPC_XDS_SERVER_USE_TLS")?;
+        self.option("--xds", format!("http{}://{server}", if has_tls { "s" } else { "" }));
+        if has_tls {
+            for (name, option) in [
+                ("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "--xds-certificate"),
+                ("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "--xds-key"),
+                ("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "--xds-authorities"),
+                ("CONFIG_GRPC_XDS_SERVER_TLS_SAN", "--xds-server-name"),
+            ] {
+                if let Some(value) = variables.get(name) {
+                    self.option(option, value);
+                }
+            }
+        }
         self.option("--xds-node", variables.text("CONFIG_GRPC_XDS_NODE_ID", "default"));
         if let Some(metadata) = variables.get("CONFIG_GRPC_XDS_NODE_METADATA") {
             self.option("--xds-metadata", metadata);

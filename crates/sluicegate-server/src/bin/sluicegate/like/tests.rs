@@ -126,11 +126,66 @@ fn variables_become_options() {
     assert!(ageless.iter().all(|(name, _)| !name.starts_with("--connection")));
 }
 
+/// The environment that Envoy Gateway gives to the service, without its Redis.
+#[test]
+fn the_deployment_of_envoy_gateway_has_a_translation() {
+    let options = options(&[
+        ("RUNTIME_ROOT", "/data"),
+        ("RUNTIME_SUBDIRECTORY", "ratelimit"),
+        ("RUNTIME_IGNOREDOTFILES", "true"),
+        ("RUNTIME_WATCH_ROOT", "false"),
+        ("LOG_LEVEL", "info"),
+        ("USE_STATSD", "false"),
+        ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+        ("CONFIG_GRPC_XDS_SERVER_URL", "envoy-gateway:18001"),
+        ("CONFIG_GRPC_XDS_NODE_ID", "envoy-ratelimit"),
+        ("GRPC_SERVER_USE_TLS", "true"),
+        ("GRPC_SERVER_TLS_CERT", "/certs/tls.crt"),
+        ("GRPC_SERVER_TLS_KEY", "/certs/tls.key"),
+        ("GRPC_SERVER_TLS_CA_CERT", "/certs/ca.crt"),
+        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
+        ("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "/certs/tls.crt"),
+        ("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "/certs/tls.key"),
+        ("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "/certs/ca.crt"),
+        ("FORCE_START_WITHOUT_INITIAL_CONFIG", "true"),
+    ]);
+    let expected = [
+        "--tls-certificate=/certs/tls.crt",
+        "--tls-key=/certs/tls.key",
+        "--tls-grpc-only",
+        "--xds=https://envoy-gateway:18001",
+        "--xds-certificate=/certs/tls.crt",
+        "--xds-key=/certs/tls.key",
+        "--xds-authorities=/certs/ca.crt",
+        "--xds-node=envoy-ratelimit",
+        "--xds-no-wait",
+        "--log-level=info",
+    ];
+    assert_eq!(options, expected);
+    let named = [
+        ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
+        ("CONFIG_GRPC_XDS_SERVER_TLS_SAN", "gateway"),
+    ];
+    assert!(self::options(&named).contains(&"--xds-server-name=gateway".to_owned()));
+}
+
+#[test]
+fn under_the_name_of_the_services_program_nothing_has_to_be_said() {
+    let arguments = |words: &[&str]| {
+        let words = words.iter().map(OsString::from).collect();
+        completed(words, &|_| None).expect("defaults")
+    };
+    let said = arguments(&["/bin/ratelimit"]);
+    assert_eq!(said[..3], ["/bin/ratelimit", "serve", "--like=envoy-ratelimit"]);
+    assert_eq!(said[3..], arguments(&["sluicegate", "serve", "--like=envoy-ratelimit"])[3..]);
+    assert_eq!(arguments(&["/bin/ratelimit/sluicegate"]), ["/bin/ratelimit/sluicegate"]);
+}
+
 #[test]
 fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
     for (name, value) in [
         ("CONFIG_TYPE", "GRPC_XDS_DELTA"),
-        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
         ("BACKEND_TYPE", "memcache"),
         ("GRPC_UDS", "/run/ratelimit.sock"),
         ("GRPC_CLIENT_TLS_SAN", "spiffe://edge"),
