@@ -10,3 +10,4 @@ mod manual;
 mod process;
 mod proxying;
 mod service;
+mod suggesting;

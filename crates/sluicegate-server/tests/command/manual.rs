@@ -42,7 +42,7 @@ fn options(command: &str) -> Vec<(String, String)> {
 #[test]
 fn every_command_and_option_has_a_sentence_in_the_help() {
     let commands = commands();
-    for expected in ["serve", "check", "health", "top", "completions", "man"] {
+    for expected in ["serve", "check", "health", "top", "suggest", "completions", "man"] {
         assert!(commands.iter().any(|command| command == expected), "{commands:?}");
     }
     for command in commands.iter().filter(|command| *command != "help") {

@@ -3,7 +3,6 @@
 mod check;
 mod health;
 mod like;
-#[allow(dead_code, reason = "the commands that read logs follow")]
 mod log;
 mod manual;
 mod masters;
@@ -13,6 +12,7 @@ mod running;
 mod serve;
 mod shared;
 mod store;
+mod suggest;
 mod terminal;
 mod test;
 mod top;
@@ -47,6 +47,7 @@ enum Command {
     Proxy(Box<proxy::Proxy>),
     Health(health::Health),
     Top(top::Top),
+    Suggest(suggest::Suggest),
     Completions(manual::Completions),
     Man(manual::Man),
 }
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Test(test) => test::run(&test),
         Command::Health(health) => health::run(&health).map(|()| ExitCode::SUCCESS),
         Command::Top(top) => top::run(&top).map(|()| ExitCode::SUCCESS),
+        Command::Suggest(suggest) => suggest::run(&suggest).map(|()| ExitCode::SUCCESS),
         Command::Completions(completions) => {
             manual::complete(&completions, Cli::command()).map(|()| ExitCode::SUCCESS)
         }

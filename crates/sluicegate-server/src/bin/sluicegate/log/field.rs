@@ -165,7 +165,7 @@ impl<'b> Draft<'b> {
             Field::Time => self.time = self.times.read(text),
             Field::Start => self.start = self.times.read(text),
             Field::Fraction(unit) => {
-                self.fraction = text.parse().ok().and_then(|count: u64| count.checked_mul(unit))
+                self.fraction = text.parse().ok().and_then(|count: u64| count.checked_mul(unit));
             }
             Field::Duration(unit) => self.add_duration(duration(text, unit)),
             Field::Request => self.request(text),
@@ -197,7 +197,7 @@ impl<'b> Draft<'b> {
             Field::Time => self.time = self.times.number(number),
             Field::Start => self.start = self.times.number(number),
             Field::Duration(unit) if number >= 0.0 => {
-                self.add_duration(Some((number * unit as f64) as u64))
+                self.add_duration(Some((number * unit as f64) as u64));
             }
             Field::Status if (100.0..1000.0).contains(&number) => self.status = number as u16,
             Field::Bytes if number >= 0.0 => self.bytes = Some(number as u64),

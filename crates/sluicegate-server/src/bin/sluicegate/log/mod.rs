@@ -212,7 +212,7 @@ impl Records {
             for (index, log) in self.open.iter_mut().enumerate() {
                 match log.next_start(&mut self.summary)? {
                     Some(start) if next.is_none_or(|(first, _)| start < first) => {
-                        next = Some((start, index))
+                        next = Some((start, index));
                     }
                     Some(_) => {}
                     None => over = Some(index),

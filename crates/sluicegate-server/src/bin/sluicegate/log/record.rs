@@ -95,6 +95,7 @@ pub(crate) struct Record<'a> {
     /// The finest unit of the log's times so far, in nanoseconds. The request came up to this much later.
     pub(crate) resolution: u64,
     /// How long the answer took, in nanoseconds.
+    #[allow(dead_code, reason = "a part of every request, though suggestions do not depend on it")]
     pub(crate) duration: Option<u64>,
     /// The method. `GET` where the log has none.
     pub(crate) method: &'a str,
@@ -105,6 +106,7 @@ pub(crate) struct Record<'a> {
     pub(crate) host: Option<&'a str>,
     pub(crate) status: Option<u16>,
     /// How many bytes the answer had.
+    #[allow(dead_code, reason = "a part of every request, though suggestions do not depend on it")]
     pub(crate) bytes: Option<u64>,
     /// The address that the connection was from.
     pub(crate) peer: Option<IpAddr>,

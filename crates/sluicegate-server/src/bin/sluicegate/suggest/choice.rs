@@ -1,0 +1,154 @@
+//! Which limit to choose.
+
+use super::client::Client;
+use super::ladder::{DAY, HOUR, MINUTE, WINDOWS, round_up};
+use super::population::Population;
+
+/// What the operator allows, and what the log can tell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// The share of clients that limits may touch, before the room.
+    pub(super) touch: f64,
+    /// How much more than that a client may have.
+    pub(super) room: f64,
+    /// How long the log is, in seconds.
+    pub(super) span: f64,
+    /// The unit of its times, in seconds.
+    pub(super) resolution: f32,
+}
+
+impl Terms {
+    /// Whether the log says anything about a window: it has to be about twice as long.
+    pub(super) fn covers(&self, window: usize) -> bool {
+        self.span >= 1.9 * f64::from(WINDOWS[window].seconds)
+    }
+}
+
+/// A limit that fits, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    /// What fitted: requests for each second, and the least burst with it.
+    pub(super) fitted_rate: f64,
+    pub(super) fitted_burst: f64,
+    /// With room, rounded: requests in a unit of time.
+    pub(super) count: u64,
+    pub(super) unit: &'static str,
+    pub(super) burst: u64,
+    /// A limit of a longer window beside it, if it is much lower than what the rate lets through.
+    pub(super) quota: Option<(u64, usize)>,
+    /// At most as many clients, who do not look automatic, would have been refused at least once.
+    pub(super) touched: f64,
+    /// Those who look automatic, by their place, and whether the limit may touch them.
+    pub(super) automatic: Vec<(usize, bool)>,
+    /// All who do not.
+    pub(super) people: f64,
+}
+
+impl Choice {
+    /// Requests for each second.
+    pub(super) fn rate(&self) -> f64 {
+        self.count as f64 / seconds(self.unit)
+    }
+
+    /// Most requests that one client gets through within so many seconds.
+    pub(super) fn most_in(&self, seconds: f64) -> f64 {
+        let bucket = self.burst as f64 + self.rate() * seconds;
+        self.quota.map_or(bucket, |(quota, window)| {
+            bucket.min(quota as f64 * (seconds / f64::from(WINDOWS[window].seconds)).ceil())
+        })
+    }
+
+    /// The limits as files of rules have them.
+    pub(super) fn limits(&self) -> Vec<String> {
+        let Self { count, unit, burst, .. } = self;
+        let bucket = format!("{count}/{unit} burst {burst}");
+        let quota =
+            self.quota.map(|(quota, window)| format!("fixed {quota}/{}", WINDOWS[window].name));
+        std::iter::once(bucket).chain(quota).collect()
+    }
+}
+
+fn seconds(unit: &str) -> f64 {
+    match unit {
+        "second" => 1.0,
+        "minute" => 60.0,
+        _ => 3_600.0,
+    }
+}
+
+/// The limit that fits, unless nobody is left who does not look automatic.
+pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
+    let clients = &population.clients;
+    let automatic: Vec<_> =
+        (0..clients.len()).filter(|at| clients[*at].looks_automatic(terms.resolution)).collect();
+    let people: Vec<&Client> =
+        clients.iter().filter(|client| !client.looks_automatic(terms.resolution)).collect();
+    let count: f64 = people.iter().map(|client| population.weight(client)).sum();
+    if people.is_empty() {
+        return None;
+    }
+    let allowed = (count * terms.touch).floor();
+    let exceeded = |value: &dyn Fn(&Client) -> f64| {
+        let mut values: Vec<_> =
+            people.iter().map(|client| (value(client), population.weight(client))).collect();
+        values.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let mut touched = 0.0;
+        let fits = values.into_iter().find(|(_, weight)| {
+            touched += weight;
+            touched > allowed
+        });
+        fits.map_or(1.0, |(value, _)| value)
+    };
+    let longest = [DAY, HOUR].into_iter().find(|window| terms.covers(*window));
+    let quota =
+        longest.map(|window| (exceeded(&|client| f64::from(client.highest(window))), window));
+    // The corner where one client gets least in its worst minute and in its worst day, or hour in a log that is too short for
+    // days. The quota bounds what it gets in the latter, whatever the rate is.
+    let price = |(rate, burst): (f64, f64)| {
+        let longest = quota.map_or(0.0, |(quota, window)| {
+            (burst + rate * f64::from(WINDOWS[window].seconds)).min(quota)
+        });
+        burst + rate * f64::from(WINDOWS[MINUTE].seconds) + longest
+    };
+    let fitted = population.rates().iter().enumerate().map(|(place, rate)| {
+        (f64::from(*rate), exceeded(&|client| f64::from(client.bursts[place])).ceil())
+    });
+    let (rate, burst) = fitted.min_by(|one, other| price(*one).total_cmp(&price(*other)))?;
+    let (unit, length) = match rate * terms.room {
+        ..0.1 => ("hour", 3_600.0),
+        0.1..30.0 => ("minute", 60.0),
+        _ => ("second", 1.0),
+    };
+    let mut choice = Choice {
+        fitted_rate: rate,
+        fitted_burst: burst,
+        count: round_up(rate * terms.room * length),
+        unit,
+        burst: round_up(burst * terms.room),
+        quota: None,
+        touched: 0.0,
+        automatic: Vec::new(),
+        people: count,
+    };
+    choice.quota = quota.map(|(needed, window)| (round_up(needed * terms.room), window)).filter(
+        |(quota, window)| {
+            2.0 * *quota as f64 <= choice.most_in(f64::from(WINDOWS[*window].seconds))
+        },
+    );
+    // A client that a slower rate would not have refused is not refused by this one.
+    let place = population.rates().iter().rposition(|rate| f64::from(*rate) <= choice.rate());
+    let may_touch = |client: &Client| {
+        let bucket =
+            place.is_none_or(|place| f64::from(client.bursts[place]) > choice.burst as f64);
+        let quota =
+            choice.quota.is_some_and(|(quota, window)| u64::from(client.highest(window)) > quota);
+        bucket || quota
+    };
+    let touched = people
+        .iter()
+        .filter(|client| may_touch(client))
+        .map(|client| population.weight(client))
+        .sum();
+    let automatic = automatic.into_iter().map(|at| (at, may_touch(&clients[at]))).collect();
+    Some(Choice { touched, automatic, ..choice })
+}

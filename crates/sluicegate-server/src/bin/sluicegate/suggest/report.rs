@@ -1,0 +1,318 @@
+//! What the log says, for people, and the rules that follow from it.
+
+use std::fmt::Write as _;
+
+use super::choice::{Choice, Terms};
+use super::client::Client;
+use super::keying::Keying;
+use super::ladder::{MINUTE, WINDOWS, Window};
+use super::population::Population;
+
+/// What was found out.
+pub(super) struct Findings<'a> {
+    pub(super) keying: &'a Keying,
+    pub(super) population: &'a Population,
+    pub(super) terms: Terms,
+    pub(super) choice: Option<Choice>,
+    /// Groups of paths whose limits are much lower.
+    pub(super) groups: Vec<(String, Choice)>,
+    /// Requests without a key, and what is missing.
+    pub(super) keyless: u64,
+    pub(super) missing: Option<String>,
+    /// Requests with the status 429.
+    pub(super) refused: u64,
+    /// The most requests of all clients in a minute.
+    pub(super) peak: u64,
+    /// The names of clients, if they may be shown.
+    pub(super) names: &'a [String],
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: f64) -> String {
+    // The sum of nothing is -0.
+    let digits = format!("{:.0}", number + 0.0);
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        ..0.01 => "below 0.01 %".to_owned(),
+        share @ ..1.0 => format!("{share:.2} %"),
+        share => format!("{share:.1} %"),
+    }
+}
+
+/// A span of time, in the unit that fits.
+pub(super) fn span(seconds: f64) -> String {
+    let (unit, length) = match seconds {
+        ..1.0 => return format!("{:.0} ms", seconds * 1_000.0),
+        ..120.0 => ("seconds", 1.0),
+        ..7_000.0 => ("minutes", 60.0),
+        ..172_800.0 => ("hours", 3_600.0),
+        _ => ("days", 86_400.0),
+    };
+    format!("{:.1} {unit}", seconds / length)
+}
+
+/// The name of a window with its article.
+fn a(window: &str) -> String {
+    match window {
+        "hour" => "an hour".to_owned(),
+        "10 seconds" => window.to_owned(),
+        _ => format!("a {window}"),
+    }
+}
+
+fn clients(count: f64) -> String {
+    if count == 1.0 { "1 client".to_owned() } else { format!("{} clients", grouped(count)) }
+}
+
+impl Findings<'_> {
+    /// The tables.
+    pub(super) fn tables(&self) -> String {
+        let mut text = String::new();
+        let Self { population, terms, .. } = self;
+        let all: f64 = population.clients.iter().map(|client| population.weight(client)).sum();
+        let _ = writeln!(
+            text,
+            "{} requests of {} in {}, {} in the busiest minute",
+            grouped(population.requests as f64),
+            clients(all),
+            span(terms.span),
+            grouped(self.peak as f64),
+        );
+        if population.one_in() > 1 {
+            let one_in = population.one_in();
+            let followed = population.clients.len() as f64;
+            let _ = writeln!(
+                text,
+                "Not all clients fit in memory: 1 of {one_in} was followed, and those who came most. A share of clients is \
+                 right within {} with a certainty of 95 %.",
+                percent(0.98 / followed.sqrt())
+            );
+        }
+        if let Some(missing) = &self.missing {
+            let share = self.keyless as f64 / (self.keyless + population.requests) as f64;
+            let _ = writeln!(
+                text,
+                "{} requests ({}) could not be judged: {missing}",
+                grouped(self.keyless as f64),
+                percent(share)
+            );
+        }
+        if self.refused > 0 {
+            let share = self.refused as f64 / population.requests as f64;
+            let _ = writeln!(
+                text,
+                "{} requests ({}) were refused with 429 by limits in force. What their clients needed, the log does not say.",
+                grouped(self.refused as f64),
+                percent(share)
+            );
+        }
+        self.distribution(&mut text);
+        self.candidates(&mut text);
+        self.automatic(&mut text);
+        text
+    }
+
+    /// The highest count of clients in each window.
+    fn distribution(&self, text: &mut String) {
+        const SHARES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+        let _ = writeln!(
+            text,
+            "\n{:<32}{:>10}{:>10}{:>10}{:>10}{:>12}",
+            "the most requests of a client", "50 %", "90 %", "99 %", "99.9 %", "of all"
+        );
+        for (window, Window { name, .. }) in WINDOWS.iter().enumerate() {
+            let _ = write!(text, "{:<32}", format!("  in {}", a(name)));
+            if !self.terms.covers(window) {
+                let _ = writeln!(
+                    text,
+                    "    {} say nothing about a limit for {}",
+                    span(self.terms.span),
+                    a(name)
+                );
+                continue;
+            }
+            let sorted = self.sorted(|client| f64::from(client.highest(window)));
+            for (place, share) in SHARES.into_iter().enumerate() {
+                let width = if place == 4 { 12 } else { 10 };
+                let _ = write!(text, "{:>width$}", grouped(quantile(&sorted, share)));
+            }
+            text.push('\n');
+        }
+    }
+
+    /// What limits of each window would do.
+    fn candidates(&self, text: &mut String) {
+        let population = self.population;
+        let _ = writeln!(
+            text,
+            "\n{:<32}{:>22}{:>22}",
+            "a limit of", "refuses clients", "refuses requests"
+        );
+        for (window, Window { name, .. }) in WINDOWS.iter().enumerate() {
+            if !self.terms.covers(window) {
+                continue;
+            }
+            let sorted = self.sorted(|client| f64::from(client.highest(window)));
+            let all: f64 = sorted.iter().map(|(_, weight)| weight).sum();
+            let mut shown = 0;
+            for (place, limit) in population.candidates().iter().enumerate() {
+                let over = |(value, _): &&(f64, f64)| *value > *limit as f64;
+                let touched: f64 = sorted.iter().filter(over).map(|(_, weight)| weight).sum();
+                // What refuses everybody is no candidate, and one that refuses nobody is enough.
+                if touched > 0.2 * all {
+                    continue;
+                }
+                let _ = writeln!(
+                    text,
+                    "{:<32}{:>22}{:>22}",
+                    format!("  {} in {}", grouped(*limit as f64), a(name)),
+                    format!("{} ({})", grouped(touched), percent(touched / all)),
+                    percent(population.refused(window, place)),
+                );
+                shown += 1;
+                if touched == 0.0 || shown == 8 {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn automatic(&self, text: &mut String) {
+        let Some(choice) = &self.choice else { return };
+        if choice.automatic.is_empty() {
+            return;
+        }
+        let mut automatic = choice.automatic.clone();
+        let requests = |at: usize| self.population.clients[at].requests;
+        automatic.sort_by_key(|(at, _)| std::cmp::Reverse(requests(*at)));
+        let count = automatic.len();
+        let _ = writeln!(
+            text,
+            "\n{} look{} automatic. The limits are made for the others.",
+            clients(count as f64),
+            if count == 1 { "s" } else { "" }
+        );
+        for (number, (at, is_touched)) in automatic.into_iter().take(10).enumerate() {
+            let client = &self.population.clients[at];
+            let name = self.names.get(at).map_or_else(
+                || format!("client {}", number + 1),
+                |name| crate::terminal::escaped(name),
+            );
+            let effect =
+                if is_touched { "the limits refuse it" } else { "the limits let it through" };
+            let _ = writeln!(
+                text,
+                "  {name}: {} requests, {}; {effect}",
+                grouped(f64::from(client.requests)),
+                client.habits()
+            );
+        }
+    }
+
+    fn sorted(&self, value: impl Fn(&Client) -> f64) -> Vec<(f64, f64)> {
+        let population = self.population;
+        let weighed =
+            population.clients.iter().map(|client| (value(client), population.weight(client)));
+        let mut sorted: Vec<_> = weighed.collect();
+        sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        sorted
+    }
+
+    /// A file of rules, with what they are made of.
+    pub(super) fn rules(&self, command: &str) -> String {
+        let Some(choice) = &self.choice else {
+            return "# All clients look automatic, so nothing tells what people need.\n".to_owned();
+        };
+        let Terms { touch, room, span: length, resolution } = self.terms;
+        let mut text = format!("# {command}\n#\n");
+        let requests = grouped(self.population.requests as f64);
+        let mut comment = |what: String| {
+            let _ = writeln!(text, "# {what}");
+        };
+        comment(format!("Made of {requests} requests in {}.", span(length)));
+        comment(format!(
+            "Chosen so that at most {} of the clients would have been refused, with room for {room} times as much.",
+            percent(touch)
+        ));
+        let automatic = choice.automatic.len();
+        if automatic > 0 {
+            let touched = choice.automatic.iter().filter(|(_, is_touched)| *is_touched).count();
+            comment(format!(
+                "{} that look automatic are left out. The limits refuse {touched} of them.",
+                clients(automatic as f64)
+            ));
+        }
+        if f64::from(resolution) >= 1.0 {
+            comment(
+                "The log has whole seconds, so requests of one second count as a burst.".to_owned(),
+            );
+        }
+        comment("A client that is refused comes again or goes away, which no log can tell: try the limits with `shadow` first.".to_owned());
+        if !self.keying.proxies.is_empty() {
+            let _ = write!(text, "\n{}", self.keying.proxies);
+        }
+        self.rule(&mut text, "suggested", None, choice);
+        for (number, (path, choice)) in self.groups.iter().enumerate() {
+            self.rule(&mut text, &format!("suggested-{}", number + 2), Some(path), choice);
+        }
+        text
+    }
+
+    fn rule(&self, text: &mut String, name: &str, path: Option<&str>, choice: &Choice) {
+        let what = path.map_or("A client".to_owned(), |path| format!("Beneath {path}, a client"));
+        let Choice { fitted_rate, fitted_burst, touched, people, .. } = choice;
+        let _ = write!(
+            text,
+            "\n# {what} that is not refused needed {} a minute, with up to {} at once. Refuses at most {} of {}.\n",
+            short(fitted_rate * 60.0),
+            grouped(*fitted_burst),
+            grouped(*touched),
+            grouped(*people),
+        );
+        if path.is_none() && self.peak > 0 {
+            let most = choice.most_in(f64::from(WINDOWS[MINUTE].seconds));
+            let share = most / self.peak as f64;
+            let _ = writeln!(
+                text,
+                "# One client gets at most {} a minute through, {} of the busiest minute of all.",
+                grouped(most),
+                percent(share)
+            );
+        }
+        let _ = writeln!(text, "[[rules]]\nname = \"{name}\"\nkey = {}", self.keying.key);
+        if let Some(path) = path {
+            let _ = writeln!(text, "when = {{ path = [\"{path}\", \"{path}/{{*rest}}\"] }}");
+        }
+        let mut limits = choice.limits();
+        // Both would have the name of the rule.
+        limits.iter_mut().skip(1).for_each(|limit| *limit = format!("{limit} named {name}-quota"));
+        let _ = writeln!(text, "limits = {limits:?}");
+    }
+}
+
+/// A number with as many digits as say something.
+fn short(number: f64) -> String {
+    if number < 10.0 { format!("{number:.2}") } else { grouped(number) }
+}
+
+/// The value that a share of all does not exceed, of values in order with what each weighs.
+pub(super) fn quantile(sorted: &[(f64, f64)], share: f64) -> f64 {
+    let all: f64 = sorted.iter().map(|(_, weight)| weight).sum();
+    let mut before = 0.0;
+    let found = sorted.iter().find(|(_, weight)| {
+        before += weight;
+        before >= share * all
+    });
+    found.or(sorted.last()).map_or(0.0, |(value, _)| *value)
+}

@@ -1,0 +1,330 @@
+//! Logs whose clients are known.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use clap::Parser;
+use sluicegate_config::{Environment, Policies, read_toml};
+
+use super::client::Client;
+use super::ladder::{DAY, HOUR, MINUTE, rates};
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(flatten)]
+    suggest: Suggest,
+}
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    /// Between 0 and 1.
+    fn roll(&mut self) -> f64 {
+        // Knuth's constants.
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// The seconds until the next event of a Poisson process.
+    fn gap(&mut self, rate: f64) -> f64 {
+        -(1.0 - self.roll()).ln() / rate
+    }
+}
+
+/// When requests came, in seconds: for each client.
+type Truth = BTreeMap<String, Vec<f64>>;
+
+const SPAN: f64 = 3.0 * 86_400.0;
+
+/// People who read by day: pages with a dozen requests at once, at random, a minute apart.
+fn people(truth: &mut Truth, dice: &mut Dice, count: usize) {
+    for number in 0..count {
+        let times = truth.entry(format!("10.1.{}.{}", number / 250, number % 250)).or_default();
+        for day in 0..3 {
+            let mut at = 86_400.0 * f64::from(day) + 28_800.0 + 28_800.0 * dice.roll();
+            for _ in 0..12 {
+                at += dice.gap(1.0 / 60.0);
+                times.extend((0..12).map(|part| at + 0.1 * f64::from(part)));
+            }
+        }
+    }
+}
+
+/// Somebody who asks every so many seconds, almost.
+fn scraper(truth: &mut Truth, dice: &mut Dice, every: f64) {
+    let times =
+        (0..(SPAN / every) as u32).map(|number| every * (f64::from(number) + 0.1 * dice.roll()));
+    truth.insert("10.9.9.9".to_owned(), times.collect());
+}
+
+/// The log, in the order of time.
+fn log(truth: &Truth, path: impl Fn(&str) -> &'static str) -> String {
+    let mut all: Vec<_> = truth
+        .iter()
+        .flat_map(|(client, times)| times.iter().map(move |time| (*time, client)))
+        .collect();
+    all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let mut text = String::new();
+    for (time, client) in all {
+        let path = path(client);
+        let at = 1_700_006_400.0 + time;
+        let _ =
+            writeln!(text, "{client} [{at:.3}] \"GET {path} HTTP/1.1\" 200 \"agent of {client}\"");
+    }
+    text
+}
+
+const FORMAT: &str = r#"$remote_addr [$msec] "$request" $status "$http_user_agent""#;
+
+fn suggested(options: &[&str], log: &str, most: usize) -> Result<(String, String), String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    std::fs::write(&path, log).expect("a log");
+    let path = path.to_str().expect("a path");
+    let words = [&["suggest", path][..], options].concat();
+    suggest(&Cli::parse_from(words).suggest, most).map_err(|error| error.to_string())
+}
+
+/// The clients that a token bucket would have refused at least once.
+fn refused(truth: &Truth, rate: f64, burst: f64) -> Vec<&str> {
+    let is_refused = |times: &Vec<f64>| {
+        let mut sorted = times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let (mut tokens, mut last) = (burst, 0.0);
+        sorted.into_iter().any(|time| {
+            tokens = (tokens + (time - last) * rate).min(burst);
+            last = time;
+            let is_refused = tokens < 1.0;
+            tokens -= if is_refused { 0.0 } else { 1.0 };
+            is_refused
+        })
+    };
+    truth.iter().filter(|(_, times)| is_refused(times)).map(|(client, _)| client.as_str()).collect()
+}
+
+/// The rate and the burst of the first rule.
+fn bucket(rules: &str) -> (f64, f64) {
+    let limits = rules.lines().find_map(|line| line.strip_prefix("limits = [\"")).expect("limits");
+    let (count, rest) = limits.split_once('/').expect("a rate");
+    let (unit, rest) = rest.split_once(" burst ").expect("a burst");
+    let burst = rest.split('"').next().and_then(|burst| burst.parse().ok()).expect("a number");
+    let seconds = match unit {
+        "second" => 1.0,
+        "minute" => 60.0,
+        _ => 3_600.0,
+    };
+    (count.parse::<f64>().expect("a number") / seconds, burst)
+}
+
+fn is_valid(rules: &str) {
+    let policies =
+        read_toml(rules).and_then(|document| Policies::new(&document, &Environment::new()));
+    policies.unwrap_or_else(|problems| panic!("{rules}\n{problems}"));
+}
+
+fn population(truth: &Truth, most: usize) -> Population {
+    let mut population = Population::new(most);
+    let mut all: Vec<_> = truth
+        .iter()
+        .flat_map(|(client, times)| times.iter().map(move |time| (*time, client)))
+        .collect();
+    all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    for (time, client) in all {
+        let mut hasher = DefaultHasher::new();
+        client.hash(&mut hasher);
+        let arrival = Arrival { at: (time * 1e9) as i64, agent: Some(1), group: 1 };
+        population.add(hasher.finish(), arrival);
+    }
+    population
+}
+
+#[test]
+fn limits_touch_what_they_say_also_on_another_log_of_the_same_clients() {
+    let truth = |seed| {
+        let (mut truth, mut dice) = (Truth::new(), Dice(seed));
+        people(&mut truth, &mut dice, 300);
+        scraper(&mut truth, &mut dice, 4.0);
+        truth
+    };
+    let first = truth(1);
+    for (options, most) in [
+        (&["--room", "1", "--touch", "1%"][..], 3),
+        (&["--room", "1", "--touch", "0"], 0),
+        (&[], 0),
+    ] {
+        let (tables, rules) =
+            suggested(&[options, &["--format", FORMAT]].concat(), &log(&first, |_| "/"), CLIENTS)
+                .expect("rules");
+        is_valid(&rules);
+        assert!(tables.contains("1 client looks automatic"), "{tables}");
+        assert!(
+            tables.contains("client 1: 64,800 requests, a request every 4.0 seconds"),
+            "{tables}"
+        );
+        let (rate, burst) = bucket(&rules);
+        let touched = |truth: &Truth| {
+            refused(truth, rate, burst).iter().filter(|client| **client != "10.9.9.9").count()
+        };
+        let said: usize = rules
+            .split("Refuses at most ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next()?.parse().ok())
+            .expect("a number");
+        assert!(said <= most, "{rules}");
+        assert!(touched(&first) <= said, "{} {rules}", touched(&first));
+        // Other people may be a little worse than these.
+        let others: Vec<_> = (2..6).map(|seed| touched(&truth(seed))).collect();
+        assert!(others.iter().sum::<usize>() <= 4 * most + 8, "{others:?} {rules}");
+        // A person needs a page with 12 requests, and now and then two.
+        assert!((12.0..120.0).contains(&burst), "{rules}");
+    }
+}
+
+#[test]
+fn rates_and_counts_are_those_of_the_clients() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(7));
+    // Ninety who ask at random, 6 times a minute, and ten 60 times.
+    for number in 0..100 {
+        let rate = if number < 90 { 0.1 } else { 1.0 };
+        let mut at = 0.0;
+        let times = truth.entry(format!("{number}")).or_default();
+        while at < 30_000.0 {
+            at += dice.gap(rate);
+            times.push(at);
+        }
+    }
+    let population = population(&truth, CLIENTS);
+    let highest = |window: usize, share: f64| {
+        let mut values: Vec<_> = population
+            .clients
+            .iter()
+            .map(|client| (f64::from(client.highest(window)), 1.0))
+            .collect();
+        values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        report::quantile(&values, share)
+    };
+    // In eight hours, the busiest one has little more than the mean of 360 and 3,600.
+    assert!((360.0..1.15 * 396.0).contains(&highest(HOUR, 0.5)), "{}", highest(HOUR, 0.5));
+    assert!((3_600.0..1.1 * 3_600.0).contains(&highest(HOUR, 0.95)), "{}", highest(HOUR, 0.95));
+    assert!((60.0..100.0).contains(&highest(MINUTE, 0.95)));
+    assert!((0.9..1.1).contains(&(highest(DAY, 0.95) / 30_000.0)));
+    let gaps: Vec<_> = population.clients.iter().map(Client::mean_gap).collect();
+    let slow = gaps.iter().filter(|gap| (9.0..11.0).contains(*gap)).count();
+    let fast = gaps.iter().filter(|gap| (0.9..1.1).contains(*gap)).count();
+    assert_eq!((slow, fast), (90, 10));
+    // None of them is even.
+    assert!(!population.clients.iter().any(|client| client.looks_automatic(0.001)));
+    // What candidates refuse is what fixed windows refuse.
+    let place = population.candidates().iter().position(|limit| *limit == 60).expect("a candidate");
+    let mut refused = 0;
+    for times in truth.values() {
+        let mut minutes = BTreeMap::<u64, u64>::new();
+        times.iter().for_each(|time| *minutes.entry((time / 60.0) as u64).or_default() += 1);
+        refused += minutes.values().map(|count| count.saturating_sub(60)).sum::<u64>();
+    }
+    let share = refused as f64 / population.requests as f64;
+    assert!((population.refused(MINUTE, place) - share).abs() < 1e-9);
+}
+
+#[test]
+fn the_burst_of_a_rate_is_the_least_that_refuses_nothing() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(3));
+    people(&mut truth, &mut dice, 20);
+    let population = population(&truth, CLIENTS);
+    for (place, rate) in rates().into_iter().enumerate() {
+        let most = population.clients.iter().map(|client| client.bursts[place]).fold(0.0, f32::max);
+        let (rate, most) = (f64::from(rate), f64::from(most));
+        assert_eq!(refused(&truth, rate, most + 0.01), Vec::<&str>::new(), "{rate} {most}");
+        if most > 1.01 {
+            assert!(!refused(&truth, rate, most - 0.01).is_empty(), "{rate} {most}");
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_clients_is_right_within_what_it_says_and_has_the_worst() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(5));
+    for number in 0..20_000 {
+        let count = if number % 10 == 0 { 10 } else { 2 };
+        truth.insert(format!("{number}"), (0..count).map(|_| 1_000.0 * dice.roll()).collect());
+    }
+    for number in 0..3 {
+        truth
+            .insert(format!("worst {number}"), (0..5_000).map(|_| 1_000.0 * dice.roll()).collect());
+    }
+    let population = population(&truth, 2_000);
+    assert!(population.clients.len() <= 2_000 + 4 * 1_024, "{}", population.clients.len());
+    assert!(population.one_in() >= 8);
+    let weight = |is: &dyn Fn(&&Client) -> bool| -> f64 {
+        population.clients.iter().filter(is).map(|client| population.weight(client)).sum()
+    };
+    let (all, many) = (weight(&|_| true), weight(&|client| client.highest(DAY) >= 8));
+    assert!((0.9..1.1).contains(&(all / 20_003.0)), "{all}");
+    assert!((0.07..0.13).contains(&(many / all)), "{many} of {all}");
+    let worst = population.clients.iter().filter(|client| client.requests > 4_000).count();
+    assert_eq!(worst, 3);
+    assert_eq!(population.requests, truth.values().map(|times| times.len() as u64).sum::<u64>());
+}
+
+#[test]
+fn a_log_that_is_too_short_says_so() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(9));
+    for client in 0..50 {
+        truth.insert(format!("10.0.0.{client}"), (0..40).map(|_| 10_800.0 * dice.roll()).collect());
+    }
+    let log = log(&truth, |_| "/");
+    let (tables, rules) = suggested(&["--format", FORMAT], &log, CLIENTS).expect("rules");
+    assert!(tables.contains("3.0 hours say nothing about a limit for a day"), "{tables}");
+    assert!(!tables.contains("nothing about a limit for an hour"), "{tables}");
+    assert!(!rules.contains("/day"), "{rules}");
+    is_valid(&rules);
+    // One line has no rate at all.
+    let line = log.lines().next().expect("a line");
+    let (tables, rules) = suggested(&["--format", FORMAT], line, CLIENTS).expect("rules");
+    assert!(tables.contains("1 requests of 1 client in 0 ms"), "{tables}");
+    is_valid(&rules);
+}
+
+#[test]
+fn a_path_that_needs_much_less_has_a_rule_of_its_own() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(11));
+    people(&mut truth, &mut dice, 100);
+    for client in 0..60 {
+        truth.insert(format!("10.2.0.{client}"), (0..4).map(|_| SPAN * dice.roll()).collect());
+    }
+    let log = log(&truth, |client| if client.starts_with("10.2") { "/login" } else { "/shop/7" });
+    let (_, rules) = suggested(&["--format", FORMAT], &log, CLIENTS).expect("rules");
+    assert!(rules.contains("when = { path = [\"/login\", \"/login/{*rest}\"] }"), "{rules}");
+    is_valid(&rules);
+}
+
+#[test]
+fn any_key_of_the_rules_can_be_asked_for() {
+    let log = "10.0.0.1 [1700000000.0] \"GET / HTTP/1.1\" \"192.0.2.1\"\n10.0.0.1 [1700000001.0] \"GET / HTTP/1.1\" \"192.0.2.2\"\n192.0.2.9 [1700000002.0] \"GET / HTTP/1.1\" \"-\"\n";
+    let format = ["--format", "$remote_addr [$msec] \"$request\" \"$http_x_forwarded_for\""];
+    let by = |options: &[&str]| suggested(&[&format[..], options].concat(), log, CLIENTS);
+    let clients = |options: &[&str]| {
+        let (tables, rules) = by(options).expect("rules");
+        is_valid(&rules);
+        tables.lines().find_map(|line| {
+            Some(line.split_once(" requests of ")?.1.split(' ').next()?.to_owned())
+        })
+    };
+    assert_eq!(clients(&[]).as_deref(), Some("2"));
+    assert_eq!(clients(&["--proxies", "10.0.0.0/8"]).as_deref(), Some("3"));
+    assert_eq!(clients(&["--by", "[\"ip\", \"method\"]"]).as_deref(), Some("2"));
+    let (tables, _) = by(&["--by", "{ header = \"x-forwarded-for\" }"]).expect("rules");
+    assert!(tables.contains("1 requests (33.3 %) could not be judged"), "{tables}");
+    for (options, expected) in [
+        (&["--by", "{ header = \"x-api-key\" }"][..], "no request could be judged"),
+        (&["--by", "ipp"], "--by or --proxies:"),
+        (&["--proxies", "nonsense"], "--by or --proxies:"),
+        (&["--client-header", "forwarded"], "which --proxies names"),
+    ] {
+        let error = by(options).expect_err("an error");
+        assert!(error.contains(expected), "{error}");
+    }
+}
