@@ -88,4 +88,6 @@ mod guide {
     struct Testing;
     #[doc = include_str!("../../crates/sluicegate/src/guide/tokens.md")]
     struct Tokens;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/which_number.md")]
+    struct WhichNumber;
 }

@@ -10,6 +10,7 @@
 //! | [`algorithms`] | Token bucket, window, log, or concurrency: which one? |
 //! | [`rules`] | Who may do how much? Tiers, cases, conditions, costs, and counting by response. |
 //! | [`tokens`] | How do I give each client a budget of tokens of a language model? |
+//! | [`which_number`] | How much should I allow? Limits from an access log. |
 //! | [`policies`] | How do I keep the limits in a file and change them while the service runs? |
 //! | [`overload`] | Limits, queues and overload: which do I need? |
 //! | [`rejection`] | What happens to a request over the limit: refuse, queue, redirect, degrade? |
@@ -78,6 +79,9 @@ pub mod tokens {}
 
 #[cfg_attr(not(doctest), doc = include_str!("policies.md"))]
 pub mod policies {}
+
+#[cfg_attr(not(doctest), doc = include_str!("which_number.md"))]
+pub mod which_number {}
 
 #[cfg_attr(not(doctest), doc = include_str!("overload.md"))]
 #[doc = include_str!("overload.svg")]

@@ -25,7 +25,7 @@ fn every_page_of_the_guide_is_shown_and_tested() {
 #[test]
 fn every_policy_file_on_a_page_is_valid() {
     const RULE: &str = "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"100/minute\"]\n";
-    for (page, more, count) in [("tokens", "", 1), ("proxies", RULE, 2)] {
+    for (page, more, count) in [("tokens", "", 1), ("proxies", RULE, 2), ("which_number", "", 1)] {
         let page = super::root().join(format!("crates/sluicegate/src/guide/{page}.md"));
         let page = fs::read_to_string(page).unwrap();
         let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());

@@ -165,25 +165,27 @@ impl Findings<'_> {
             }
             let sorted = self.sorted(|client| f64::from(client.highest(window)));
             let all: f64 = sorted.iter().map(|(_, weight)| weight).sum();
-            let mut shown = 0;
-            for (place, limit) in population.candidates().iter().enumerate() {
-                let over = |(value, _): &&(f64, f64)| *value > *limit as f64;
-                let touched: f64 = sorted.iter().filter(over).map(|(_, weight)| weight).sum();
-                // What refuses everybody is no candidate, and one that refuses nobody is enough.
-                if touched > 0.2 * all {
+            let over = |limit: u64| -> f64 {
+                let over = sorted.iter().filter(|(value, _)| *value > limit as f64);
+                over.map(|(_, weight)| weight).sum()
+            };
+            let touched: Vec<_> =
+                population.candidates().iter().map(|limit| over(*limit)).collect();
+            // For each share of clients, the least limit that refuses no more.
+            let rows = [0.1, 0.01, 0.001, 0.0]
+                .map(|share| touched.partition_point(|touched| *touched > share * all));
+            for (number, place) in rows.into_iter().enumerate() {
+                let Some(limit) = population.candidates().get(place) else { continue };
+                if rows[..number].contains(&place) {
                     continue;
                 }
                 let _ = writeln!(
                     text,
                     "{:<32}{:>22}{:>22}",
                     format!("  {} in {}", grouped(*limit as f64), a(name)),
-                    format!("{} ({})", grouped(touched), percent(touched / all)),
+                    format!("{} ({})", grouped(touched[place]), percent(touched[place] / all)),
                     percent(population.refused(window, place)),
                 );
-                shown += 1;
-                if touched == 0.0 || shown == 8 {
-                    break;
-                }
             }
         }
     }
@@ -249,8 +251,7 @@ impl Findings<'_> {
         if automatic > 0 {
             let touched = choice.automatic.iter().filter(|(_, is_touched)| *is_touched).count();
             comment(format!(
-                "{} that look automatic are left out. The limits refuse {touched} of them.",
-                clients(automatic as f64)
+                "Clients that look automatic are left out: {automatic}. The limits refuse {touched} of them."
             ));
         }
         if f64::from(resolution) >= 1.0 {
@@ -258,7 +259,10 @@ impl Findings<'_> {
                 "The log has whole seconds, so requests of one second count as a burst.".to_owned(),
             );
         }
-        comment("A client that is refused comes again or goes away, which no log can tell: try the limits with `shadow` first.".to_owned());
+        comment(
+            "What a refused client does next, no log can tell. With `reject = \"shadow\"`, a rule only counts."
+                .to_owned(),
+        );
         if !self.keying.proxies.is_empty() {
             let _ = write!(text, "\n{}", self.keying.proxies);
         }

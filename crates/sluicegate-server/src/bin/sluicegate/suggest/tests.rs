@@ -328,3 +328,21 @@ fn any_key_of_the_rules_can_be_asked_for() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// The log of the guide's page.
+fn shop() -> String {
+    let (mut truth, mut dice) = (Truth::new(), Dice(1));
+    people(&mut truth, &mut dice, 300);
+    scraper(&mut truth, &mut dice, 4.0);
+    log(&truth, |client| if client == "10.9.9.9" { "/items/7" } else { "/" })
+}
+
+#[test]
+fn the_page_of_the_guide_shows_what_the_command_prints() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../sluicegate/src/guide/which_number.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (tables, rules) = suggested(&["--format", FORMAT], &shop(), CLIENTS).expect("rules");
+    for part in [tables.trim_end(), rules.trim_end()] {
+        assert!(page.contains(part), "the page lacks\n{part}");
+    }
+}
