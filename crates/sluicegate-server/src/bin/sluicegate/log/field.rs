@@ -162,8 +162,8 @@ impl<'b> Draft<'b> {
             return;
         }
         match field {
-            Field::Time => self.time = self.times.read(text),
-            Field::Start => self.start = self.times.read(text),
+            Field::Time => finer(&mut self.time, self.times.read(text)),
+            Field::Start => finer(&mut self.start, self.times.read(text)),
             Field::Fraction(unit) => {
                 self.fraction = text.parse().ok().and_then(|count: u64| count.checked_mul(unit));
             }
@@ -194,8 +194,8 @@ impl<'b> Draft<'b> {
     /// Takes a number of JSON.
     pub(super) fn number(&mut self, field: Field, number: f64) {
         match field {
-            Field::Time => self.time = self.times.number(number),
-            Field::Start => self.start = self.times.number(number),
+            Field::Time => finer(&mut self.time, self.times.number(number)),
+            Field::Start => finer(&mut self.start, self.times.number(number)),
             Field::Duration(unit) if number >= 0.0 => {
                 self.add_duration(Some((number * unit as f64) as u64));
             }
@@ -216,7 +216,8 @@ impl<'b> Draft<'b> {
             self.is_malformed = true;
             return;
         };
-        let is_method = !method.is_empty()
+        // Envoy writes a dash for what it could not read.
+        let is_method = !matches!(method, "" | "-")
             && method
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
@@ -234,7 +235,12 @@ impl<'b> Draft<'b> {
     }
 
     fn target(&mut self, target: &str) {
-        let target = target.split_once('#').map_or(target, |(target, _)| target);
+        // HAProxy writes bytes that could do harm as `#22`. Another `#` begins a fragment, which frameworks drop.
+        let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+        let target = match target.split_once('#') {
+            Some((target, rest)) if !is_code(rest) => target,
+            _ => target,
+        };
         let (before, query) = target.split_once('?').unzip();
         let mut path = before.unwrap_or(target);
         if !path.starts_with('/')
@@ -260,7 +266,9 @@ impl<'b> Draft<'b> {
         if self.is_malformed {
             return Err(Unread::Request);
         }
-        let path = self.path.ok_or(Unread::Line)?;
+        // What was answered without a path was no request.
+        let path =
+            self.path.ok_or(if self.status == 0 { Unread::Line } else { Unread::Request })?;
         let time_ns = time.ns.saturating_add_unsigned(self.fraction.unwrap_or(0));
         let duration = self.duration;
         let start = match self.start {
@@ -280,6 +288,15 @@ impl<'b> Draft<'b> {
             bytes: self.bytes,
             peer: self.peer,
         })
+    }
+}
+
+/// A log may have a time twice, such as `$time_local` and `$msec`: the finer one counts.
+fn finer(time: &mut Option<Instant>, other: Option<Instant>) {
+    if let Some(other) = other
+        && time.is_none_or(|time| other.unit <= time.unit)
+    {
+        *time = Some(other);
     }
 }
 

@@ -147,7 +147,7 @@ impl LogFiles {
                 times,
             });
         } else {
-            let mut log = OrderedLog::new(source, format, times);
+            let mut log = OrderedLog::new(path.to_owned(), source, format, times);
             log.add(piece, &mut records.summary);
             records.open.push(log);
         }
@@ -231,7 +231,7 @@ impl Records {
             };
             let source = Source::open(&path, &self.bar)
                 .map_err(|error| format!("{}: {error}", path.display()))?;
-            self.open.push(OrderedLog::new(source, format, times));
+            self.open.push(OrderedLog::new(path, source, format, times));
         };
         let Some((start, index)) = next else {
             self.bar.finish_and_clear();

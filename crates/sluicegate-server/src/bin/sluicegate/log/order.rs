@@ -4,7 +4,7 @@
 //! the log is a window ahead of them.
 
 use std::collections::VecDeque;
-use std::io;
+use std::path::PathBuf;
 
 use super::Summary;
 use super::field::{Draft, Unread};
@@ -24,6 +24,8 @@ const MAX_WAITING: usize = 1 << 18;
 const WITNESSES: usize = 8;
 
 pub(super) struct OrderedLog {
+    /// For errors.
+    path: PathBuf,
     source: Source,
     format: Format,
     times: TimeReader,
@@ -54,8 +56,9 @@ struct Waiting {
 }
 
 impl OrderedLog {
-    pub(super) fn new(source: Source, format: Format, times: TimeReader) -> Self {
+    pub(super) fn new(path: PathBuf, source: Source, format: Format, times: TimeReader) -> Self {
         Self {
+            path,
             source,
             format,
             times,
@@ -74,7 +77,7 @@ impl OrderedLog {
 
     /// When the next request came. `None`: the log is over.
     #[inline]
-    pub(super) fn next_start(&mut self, summary: &mut Summary) -> io::Result<Option<i64>> {
+    pub(super) fn next_start(&mut self, summary: &mut Summary) -> Result<Option<i64>, String> {
         while self.head == self.ready {
             if self.is_over {
                 return Ok(None);
@@ -116,7 +119,7 @@ impl OrderedLog {
     }
 
     /// Reads on until lines are ready.
-    fn fill(&mut self, summary: &mut Summary) -> io::Result<()> {
+    fn fill(&mut self, summary: &mut Summary) -> Result<(), String> {
         if let Some(lent) = self.lent.take() {
             self.end(lent);
         }
@@ -126,7 +129,8 @@ impl OrderedLog {
         // Sorting goes through all that wait, so it pays for as many new lines.
         let enough = self.waiting.len() * 3 / 2 + 1;
         while !self.is_over && self.waiting.len() < enough {
-            match self.source.piece()? {
+            let piece = self.source.piece();
+            match piece.map_err(|error| format!("{}: {error}", self.path.display()))? {
                 None => self.is_over = true,
                 Some(piece) => self.add(piece, summary),
             }

@@ -187,7 +187,7 @@ impl View for RecordView<'_> {
     }
 
     fn peer_hint(&self) -> &'static str {
-        "the log has no address of clients"
+        "the log has no address of clients: log it, or choose another key"
     }
 
     fn route_hint(&self) -> &'static str {

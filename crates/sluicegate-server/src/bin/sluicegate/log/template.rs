@@ -124,7 +124,7 @@ impl Template {
     pub(super) fn read(&self, line: &str, draft: &mut Draft<'_>) -> Option<()> {
         let mut rest = line.strip_prefix(&*self.start)?;
         for Part { field, end } in &self.parts {
-            let at = find(rest, end)?;
+            let at = find(rest, end, *field)?;
             draft.text(*field, &rest[..at]);
             rest = &rest[at + end.len()..];
         }
@@ -136,21 +136,37 @@ impl Template {
     }
 }
 
-/// Where the text behind a field begins. A quote behind a backslash is a part of the field.
+/// Where the text behind a field begins. A quote behind a backslash is a part of the field. Envoy writes quotes as clients
+/// send them, so a request ends behind its version, if it has one.
 #[inline]
-fn find(text: &str, end: &str) -> Option<usize> {
+fn find(text: &str, end: &str, field: Field) -> Option<usize> {
     let Some(&first) = end.as_bytes().first() else { return Some(text.len()) };
     let bytes = text.as_bytes();
-    let mut from = 0;
-    loop {
-        let at = from + memchr(first, &bytes[from..])?;
-        let is_escaped = first == b'"' && is_escaped(&bytes[..at]);
+    let (mut from, mut found) = (0, None);
+    while let Some(at) = memchr(first, &bytes[from..]) {
+        let at = from + at;
+        let is_part = first == b'"' && is_escaped(&bytes[..at]);
         // The text of a field may have the first character of what ends it.
-        if !is_escaped && bytes[at..].starts_with(end.as_bytes()) {
-            return Some(at);
+        if !is_part && bytes[at..].starts_with(end.as_bytes()) {
+            if field != Field::Request || has_version(&bytes[..at]) {
+                return Some(at);
+            }
+            found = found.or(Some(at));
         }
         from = at + 1;
     }
+    found
+}
+
+/// Whether a line of a request ends with a version such as `HTTP/1.1` or `HTTP/2`.
+fn has_version(line: &[u8]) -> bool {
+    let last = &line[line.len().saturating_sub(9)..];
+    last.ends_with(b" HTTP/2")
+        || last.ends_with(b" HTTP/3")
+        || last
+            .strip_suffix(b"1")
+            .or_else(|| last.strip_suffix(b"0"))
+            .is_some_and(|last| last.starts_with(b" HTTP/"))
 }
 
 fn is_escaped(before: &[u8]) -> bool {

@@ -129,6 +129,46 @@ fn each_format_is_known_by_its_lines() {
     }
 }
 
+/// Lines that nginx 1.22, Caddy 2.6, HAProxy 2.6 and Envoy 1.40 wrote about a request with quotes, and about bytes that were no
+/// request.
+#[test]
+fn what_servers_write_about_odd_requests_is_read() {
+    for (lines, expected) in [
+        (
+            r#"[2026-11-27T13:47:12.617Z] "GET /a/b?c=d1&e=%20" HTTP/1.1" 200 - 0 2 0 - "-" "agent "quoted" a" "5b2c3a42-0330-48dd-bd74-ee3872e66600" "127.0.0.1:18476" "-"
+[2026-11-27T13:47:12.719Z] "- - HTTP/1.1" 400 DPE 0 11 0 - "-" "-" "-" "-" "-""#,
+            r#"1795787232617 GET /a/b ?c=d1&e=%20" 127.0.0.1:18476 200 2B 0us user-agent=agent "quoted" a"#,
+        ),
+        (
+            r#"{"authority":"127.0.0.1:18476","bytes_sent":2,"downstream_remote_address":"127.0.0.1:39420","duration":0,"method":"GET","path":"/a/b?c=d1&e=%20\"","response_code":200,"start_time":"2026-11-27T13:47:12.617Z","user_agent":"agent \"quoted\""}
+{"authority":null,"bytes_sent":11,"downstream_remote_address":"127.0.0.1:39436","duration":0,"method":null,"path":null,"response_code":400,"start_time":"2026-11-27T13:47:12.719Z","user_agent":null}"#,
+            r#"1795787232617 GET /a/b ?c=d1&e=%20" 127.0.0.1:18476 200 2B 0us 127.0.0.1 user-agent=agent "quoted""#,
+        ),
+        (
+            r#"127.0.0.1:56062 [27/Nov/2026:13:47:12.492] web app/s1 0/0/0/0/0 200 124 - - ---- 1/1/0/0/0 0/0 "GET /a/b?c=d1&e=%20#22 HTTP/1.1"
+127.0.0.1:56108 [27/Nov/2026:13:47:12.592] web web/<NOSRV> -1/-1/-1/-1/0 400 0 - - PR-- 1/1/0/0/0 0/0 "<BADREQ>""#,
+            "1795787232492 GET /a/b ?c=d1&e=%20#22 200 124B 0us 127.0.0.1",
+        ),
+        (
+            r#"127.0.0.1 - - [27/Nov/2026:13:47:12 +0000] "GET /a/b?c=d1&e=%20\x22 HTTP/1.1" 200 2 "-" "agent \x22quoted\x22 \xC3\xBC"
+127.0.0.1 - - [27/Nov/2026:13:47:12 +0000] "\x16\x03\x01\x02\x00garbage" 400 157 "-" "-""#,
+            r"1795787232000 GET /a/b ?c=d1&e=%20\x22 200 2B 127.0.0.1 user-agent=agent \x22quoted\x22 \xC3\xBC",
+        ),
+        (
+            r#"{"msec":1795787232.237,"time_local":"27/Nov/2026:13:47:12 +0000","remote_addr":"127.0.0.1","request":"GET http://other/x?y HTTP/1.1","status":200,"body_bytes_sent":2,"request_time":0.000,"http_user_agent":"curl","host":""}
+{"time_local":"27/Nov/2026:13:47:12 +0000","msec":1795787232.339,"remote_addr":"127.0.0.1","request":"\u0016\u0003\u0001\u0002\u0000garbage","status":400,"body_bytes_sent":157,"request_time":0.000,"http_user_agent":"","host":""}"#,
+            "1795787232237 GET /x ?y other 200 2B 0us 127.0.0.1 user-agent=curl",
+        ),
+    ] {
+        let (records, summary) = read(&[], &[lines.as_bytes()]);
+        assert_eq!(records, [expected], "{lines}");
+        assert!(
+            summary.ends_with("\n1 lines were no requests of HTTP, and are left out"),
+            "{summary}"
+        );
+    }
+}
+
 #[test]
 fn format_strings_of_the_servers_are_read_as_they_are() {
     for (format, line, expected) in [
@@ -312,6 +352,25 @@ fn what_is_no_log_is_refused_with_a_sentence() {
         let error = records.err().expect("an error");
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn a_compressed_log_that_was_cut_off_is_named() {
+    // More than the part that is looked at first.
+    let text: String =
+        (0..60_000).map(|number| line(number / 30, &format!("/{}", number * number))).collect();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).expect("gzip");
+    let whole = encoder.finish().expect("gzip");
+    let (_folder, records) = open(&[], &[&whole[..whole.len() - 100]]);
+    let mut records = records.expect("a log");
+    let error = loop {
+        match records.next() {
+            Ok(record) => assert!(record.is_some(), "an error before the end"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("0.log: "), "{error}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use jiff::tz::{Offset, TimeZone};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instant {
     pub(super) ns: i64,
+    /// The unit that it was written in.
+    pub(super) unit: i64,
 }
 
 const SECOND: i64 = 1_000_000_000;
@@ -56,7 +58,7 @@ impl TimeReader {
         let finest = if number.fract() == 0.0 { unit } else { 1_000.min(unit) };
         self.resolution = self.resolution.min(finest);
         let ns = number * unit as f64;
-        (ns < 9e18).then(|| Instant { ns: (ns / 1e3).round() as i64 * 1_000 })
+        (ns < 9e18).then(|| Instant { ns: (ns / 1e3).round() as i64 * 1_000, unit: finest })
     }
 
     #[inline]
@@ -91,7 +93,7 @@ impl TimeReader {
             _ => return None,
         };
         let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
-            None => (0, rest),
+            None => ((0, SECOND), rest),
             Some(rest) => {
                 let end =
                     rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
@@ -104,7 +106,8 @@ impl TimeReader {
             minute.clone_into(&mut self.minute);
             rest.clone_into(&mut self.offset);
         }
-        Some(Instant { ns: self.begins.checked_add(seconds * SECOND + fraction)? })
+        let (fraction, unit) = fraction;
+        Some(Instant { ns: self.begins.checked_add(seconds * SECOND + fraction)?, unit })
     }
 
     /// The instant that a minute begins at, of a zone written as `Z`, `+0100`, `+01:00`, `UTC` or not at all.
@@ -130,8 +133,8 @@ impl TimeReader {
         i64::try_from(instant.as_nanosecond()).ok()
     }
 
-    /// The digits behind the point, in nanoseconds.
-    fn fraction(&mut self, digits: &str) -> i64 {
+    /// The digits behind the point, in nanoseconds, and the unit of the last one.
+    fn fraction(&mut self, digits: &str) -> (i64, i64) {
         let mut place = SECOND;
         let mut total = 0;
         for digit in digits.bytes().take(9) {
@@ -139,7 +142,7 @@ impl TimeReader {
             total += i64::from(digit.wrapping_sub(b'0')) * place;
         }
         self.resolution = self.resolution.min(place);
-        total
+        (total, place)
     }
 
     /// Seconds since the epoch, with a fraction, or a whole number in a finer unit.
@@ -158,8 +161,9 @@ impl TimeReader {
             _ => 1,
         };
         self.resolution = self.resolution.min(unit);
-        let fraction = if unit == SECOND { self.fraction(digits) } else { 0 };
-        Some(Instant { ns: number.checked_mul(unit)?.checked_add(fraction)? })
+        let (fraction, unit_of_last) =
+            if unit == SECOND { self.fraction(digits) } else { (0, unit) };
+        Some(Instant { ns: number.checked_mul(unit)?.checked_add(fraction)?, unit: unit_of_last })
     }
 
     fn by_pattern(&mut self, text: &str) -> Option<Instant> {
@@ -170,13 +174,11 @@ impl TimeReader {
             Err(_) => self.zone.to_timestamp(parsed.to_datetime().ok()?).ok()?,
         };
         let ns = i64::try_from(instant.as_nanosecond()).ok()?;
-        [1_000_000, 1_000, 1].into_iter().for_each(|unit| {
-            // A time that is no multiple of a unit was written in a finer one.
-            if ns % (unit * 1_000) != 0 {
-                self.resolution = self.resolution.min(unit);
-            }
-        });
-        Some(Instant { ns })
+        // A time that is no multiple of a unit was written in a finer one.
+        let unit =
+            [SECOND, 1_000_000, 1_000, 1].into_iter().find(|unit| ns % unit == 0).unwrap_or(1);
+        self.resolution = self.resolution.min(unit);
+        Some(Instant { ns, unit })
     }
 }
 

@@ -113,7 +113,13 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
     let fitted = population.rates().iter().enumerate().map(|(place, rate)| {
         (f64::from(*rate), exceeded(&|client| f64::from(client.bursts[place])).ceil())
     });
-    let (rate, burst) = fitted.min_by(|one, other| price(*one).total_cmp(&price(*other)))?;
+    // A bucket that takes longer to fill again than the log lasts may have been large enough by chance.
+    let fitted: Vec<_> = fitted.collect();
+    let is_proven = |(rate, burst): &(f64, f64)| 2.0 * burst / rate <= terms.span;
+    let proven = fitted.iter().copied().filter(is_proven);
+    let (rate, burst) = proven
+        .min_by(|one, other| price(*one).total_cmp(&price(*other)))
+        .or(fitted.last().copied())?;
     let (unit, length) = match rate * terms.room {
         ..0.1 => ("hour", 3_600.0),
         0.1..30.0 => ("minute", 60.0),

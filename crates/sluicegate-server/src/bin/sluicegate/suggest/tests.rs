@@ -289,6 +289,20 @@ fn a_log_that_is_too_short_says_so() {
 }
 
 #[test]
+fn a_short_log_gives_no_rate_that_it_cannot_prove() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(13));
+    for client in 0..20 {
+        truth.insert(format!("10.0.0.{client}"), (0..120).map(|_| 120.0 * dice.roll()).collect());
+    }
+    let (_, rules) =
+        suggested(&["--format", FORMAT, "--room", "1"], &log(&truth, |_| "/"), CLIENTS)
+            .expect("rules");
+    let (rate, burst) = bucket(&rules);
+    // They would have been within ten an hour with a burst of 120 too, for these two minutes.
+    assert!((0.5..2.5).contains(&rate) && burst < 60.0, "{rules}");
+}
+
+#[test]
 fn a_path_that_needs_much_less_has_a_rule_of_its_own() {
     let (mut truth, mut dice) = (Truth::new(), Dice(11));
     people(&mut truth, &mut dice, 100);
