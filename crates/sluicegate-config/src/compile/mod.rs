@@ -172,6 +172,32 @@ impl Policies {
         self.rules.list.iter().map(|rule| rule.groups.as_slice())
     }
 
+    /// The rules that may apply to a request, in the order of the file, as their indexes in it. With
+    /// [`charge_by`](Self::charge_by), this is for programs that judge requests of which they know only a part: one rule may be
+    /// beyond what they know, and the others are not.
+    pub fn candidates<V: View>(&self, view: &V) -> impl Iterator<Item = usize> {
+        self.rules.index.candidates(view)
+    }
+
+    /// Charges a request by one rule.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the request lacks. Some limits of the rule may be charged then.
+    pub fn charge_by<V: View>(
+        &self,
+        rule: usize,
+        view: &V,
+        charge: &mut Charge,
+    ) -> Result<(), Missing> {
+        self.rules.list.get(rule).map_or(Ok(()), |rule| rule.charge(view, charge))
+    }
+
+    /// The names of the rules, in the order of the file.
+    pub fn rule_names(&self) -> impl Iterator<Item = &str> {
+        self.rules.list.iter().map(|rule| rule.name.as_str())
+    }
+
     /// What happens to a request that the limit with this name refuses.
     pub fn rejection_of(&self, limit: &str) -> Option<&Rejection> {
         self.refused_by(limit).map(|refused| &refused.rejection)

@@ -19,6 +19,7 @@ use crate::words::InWords;
 /// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
+    pub(super) name: String,
     /// The key and the condition in words.
     pub(super) words: String,
     when: Option<Condition>,
@@ -58,7 +59,8 @@ impl Rule {
         };
         let counts_tokens = matches!(&spec.cost, Some(Cost::Table(table)) if table.tokens.is_some())
             || matches!(&spec.settle, Some(Settle::Table(table)) if table.tokens.is_some());
-        Some(Self { words, when, by, refused: refused?, groups, fewest, counts_tokens })
+        let name = spec.name.clone();
+        Some(Self { name, words, when, by, refused: refused?, groups, fewest, counts_tokens })
     }
 
     /// Whether it may charge this request.

@@ -9,5 +9,6 @@ mod dashboard;
 mod manual;
 mod process;
 mod proxying;
+mod replaying;
 mod service;
 mod suggesting;

@@ -253,6 +253,18 @@ impl<E: AsEnforcer> Paid<E> {
         matches!(self.stage, Stage::Waiting | Stage::Open)
     }
 
+    /// Whether a response can change what is paid, by giving places back or by its cost.
+    #[inline]
+    pub fn is_settled_by_response(&self) -> bool {
+        match &self.charge {
+            Charged::One(one) => one.is_held,
+            Charged::Other(other) => {
+                other.charge.debits().any(|debit| debit.limit.is_held() || debit.account.is_some())
+            }
+            Charged::Nothing | Charged::Exceeded { .. } => false,
+        }
+    }
+
     /// Whether a response may leave a [rest](Self::take_rest) that waits for the end of its body.
     #[inline]
     pub fn may_wait(&self) -> bool {

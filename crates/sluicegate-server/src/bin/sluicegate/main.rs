@@ -8,6 +8,7 @@ mod manual;
 mod masters;
 mod policies;
 mod proxy;
+mod replay;
 mod running;
 mod serve;
 mod shared;
@@ -44,6 +45,7 @@ enum Command {
     Serve(Box<serve::Serve>),
     Check(Box<check::Check>),
     Test(test::Test),
+    Replay(replay::Replay),
     Proxy(Box<proxy::Proxy>),
     Health(health::Health),
     Top(top::Top),
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Command::Proxy(proxy) => proxy::run(*proxy).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => Ok(check::run(&check)),
         Command::Test(test) => test::run(&test),
+        Command::Replay(replay) => replay::run(&replay),
         Command::Health(health) => health::run(&health).map(|()| ExitCode::SUCCESS),
         Command::Top(top) => top::run(&top).map(|()| ExitCode::SUCCESS),
         Command::Suggest(suggest) => suggest::run(&suggest).map(|()| ExitCode::SUCCESS),

@@ -95,7 +95,6 @@ pub(crate) struct Record<'a> {
     /// The finest unit of the log's times so far, in nanoseconds. The request came up to this much later.
     pub(crate) resolution: u64,
     /// How long the answer took, in nanoseconds.
-    #[allow(dead_code, reason = "a part of every request, though suggestions do not depend on it")]
     pub(crate) duration: Option<u64>,
     /// The method. `GET` where the log has none.
     pub(crate) method: &'a str,
@@ -106,7 +105,6 @@ pub(crate) struct Record<'a> {
     pub(crate) host: Option<&'a str>,
     pub(crate) status: Option<u16>,
     /// How many bytes the answer had.
-    #[allow(dead_code, reason = "a part of every request, though suggestions do not depend on it")]
     pub(crate) bytes: Option<u64>,
     /// The address that the connection was from.
     pub(crate) peer: Option<IpAddr>,
@@ -120,6 +118,11 @@ impl<'a> Record<'a> {
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
         let at = self.names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         self.headers[at].map(|span| self.batch.text(span))
+    }
+
+    /// Whether the log has a place for this field of requests.
+    pub(crate) fn has_header(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// What rules see of it.

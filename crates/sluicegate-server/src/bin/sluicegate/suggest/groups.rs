@@ -18,7 +18,7 @@ const GROUPS: usize = 8;
 const CLIENTS: usize = 1 << 15;
 
 /// The group of a path. It is the beginning of the path.
-pub(super) fn group_of(path: &str) -> &str {
+pub(crate) fn group_of(path: &str) -> &str {
     let mut end = 0;
     // Segments such as `api` and `v1` are of everything, so one more counts.
     for _ in 0..3 {

@@ -19,7 +19,8 @@ use clap::Args;
 
 use self::choice::{Choice, Terms, choose};
 use self::client::Arrival;
-use self::groups::{Groups, group_of};
+use self::groups::Groups;
+pub(crate) use self::groups::group_of;
 use self::keying::Keying;
 use self::population::Population;
 use self::report::Findings;

@@ -8,7 +8,7 @@ mod timeline;
 
 use std::time::Duration;
 
-pub(crate) use self::rules::{Limit, Paid, Rules, micros};
+pub(crate) use self::rules::{Limit, Paid, Rules, admit_charge, micros};
 pub(crate) use self::timeline::Timeline;
 
 /// A duration in words, such as `1.5s`.

@@ -2,8 +2,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::adapter::{Admission, Enforcer, Gate, HttpLimit, Observer, Refusal, TokioTimer};
-use sluicegate_config::{Environment, Live};
+use sluicegate::adapter::{
+    Admission, Charge, Enforcer, Gate, HttpLimit, Observer, Refusal, TokioTimer,
+};
+use sluicegate_config::{Environment, Live, Policies};
 use sluicegate_core::adapter;
 use sluicegate_core::key::View;
 use sluicegate_core::rule::KnownLimits;
@@ -68,16 +70,32 @@ impl Rules {
         Arc::new(HttpLimit::new(enforcer, self.live.dialect()))
     }
 
+    /// What is in force.
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        self.live.policies()
+    }
+
     /// Decides about a request that comes now. What has to wait has its wait in the decision.
     #[expect(clippy::result_large_err, reason = "core hands refusals on as they are")]
     pub(crate) fn admit<V: View>(&self, limit: &Arc<Limit>, view: &V) -> Result<Paid, Refusal> {
         let enforcer = limit.enforcer();
-        match enforcer.admit::<_, _, TokioTimer>(&self.live, view, || Arc::clone(limit)) {
-            Admission::Proceed(paid) => Ok(paid),
-            Admission::Refuse(refusal) => Err(refusal),
-            Admission::Pending(pending) => {
-                pending.now().expect("the store is in this process, and nobody waits at this gate")
-            }
+        decided(enforcer.admit(&self.live, view, || Arc::clone(limit)))
+    }
+}
+
+/// Decides about a request that comes now and is charged this.
+#[expect(clippy::result_large_err, reason = "core hands refusals on as they are")]
+pub(crate) fn admit_charge(limit: &Arc<Limit>, charge: Charge) -> Result<Paid, Refusal> {
+    decided(limit.enforcer().admit_charge(charge, || Arc::clone(limit)))
+}
+
+#[expect(clippy::result_large_err, reason = "core hands refusals on as they are")]
+fn decided(admission: Admission<Arc<Limit>, TokioTimer>) -> Result<Paid, Refusal> {
+    match admission {
+        Admission::Proceed(paid) => Ok(paid),
+        Admission::Refuse(refusal) => Err(refusal),
+        Admission::Pending(pending) => {
+            pending.now().expect("the store is in this process, and nobody waits at this gate")
         }
     }
 }

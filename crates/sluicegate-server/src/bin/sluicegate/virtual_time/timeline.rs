@@ -48,6 +48,17 @@ impl<T> Timeline<T> {
         Some((at, what))
     }
 
+    /// The next event that is due by `at`. Without one, the clock shows `at` then, unless it shows a later time.
+    pub(crate) fn next_until(&mut self, at: u64) -> Option<(u64, T)> {
+        if self.events.peek().is_some_and(|Reverse(event)| event.at <= at) {
+            return self.next();
+        }
+        if at > self.clock.now() {
+            self.clock.set(Duration::from_micros(at));
+        }
+        None
+    }
+
     /// How many events are to come.
     pub(crate) fn len(&self) -> usize {
         self.events.len()

@@ -1,0 +1,378 @@
+//! Decides about the requests of a log by the rules of a file, and counts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::sync::Arc;
+
+use sluicegate::adapter::{Charge, Refusal};
+use sluicegate_config::Policies;
+use sluicegate_core::adapter::KeyHash;
+use sluicegate_core::adapter::KnownLimit;
+use sluicegate_core::key::{KeyBuf, Missing};
+use sluicegate_core::limit::Decision;
+
+use super::alternatives::Alternatives;
+use super::evidence::{Lacks, LoggedRequest, LoggedResponse};
+use super::policy::Policy;
+use crate::check::words;
+use crate::log::Record;
+use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
+
+/// Most responses that are under way at a time, of about half a kilobyte each.
+const MOST_UNDER_WAY: usize = 1_000_000;
+
+/// The rules of a file, which decide about the requests of a log one by one.
+pub(super) struct Judge {
+    rules: Rules,
+    policies: Arc<Policies>,
+    limit: Arc<Limit>,
+    under_way: Timeline<Box<(Paid, LoggedResponse)>>,
+    keys: usize,
+    hash: KeyHash,
+    /// The index of the policy of each limit, by the identity of the limit.
+    by_id: HashMap<u64, usize>,
+    /// Whether each decision is looked at, because some limit does more than to serve or refuse.
+    is_curious: bool,
+    /// Rules that have looked for something that the log does not have.
+    suspects: Vec<bool>,
+    /// How many requests each rule may have applied to.
+    candidates: Vec<u64>,
+    hits: Vec<Hit>,
+    pub(super) counts: Counts,
+}
+
+/// What was counted.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) requests: u64,
+    pub(super) outcomes: BTreeMap<&'static str, u64>,
+    pub(super) policies: Vec<Policy>,
+    pub(super) unjudged: BTreeMap<String, Unjudged>,
+    /// What the responses of the log lack, and how often it was looked for.
+    pub(super) responses_lack: BTreeMap<String, u64>,
+    /// Requests that held places for no time, because the log does not say for how long.
+    pub(super) without_duration: u64,
+    /// Responses that ended early, because too many were under way.
+    pub(super) too_many: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Whether every time so far had whole seconds.
+    pub(super) is_coarse: bool,
+}
+
+/// What a rule could not judge.
+#[derive(Default)]
+pub(super) struct Unjudged {
+    pub(super) requests: u64,
+    pub(super) lacks: Vec<String>,
+}
+
+/// A limit that a request is charged to.
+struct Hit {
+    policy: usize,
+    key: KeyBuf,
+    hash: u64,
+}
+
+/// What becomes of a request.
+pub(super) struct Verdict {
+    outcome: &'static str,
+    /// The key at the limit that refuses it.
+    pub(super) key: Option<(usize, KeyBuf, u64)>,
+}
+
+impl Judge {
+    /// The rules of a file, with room for this many keys.
+    pub(super) fn new(rules: Rules, keys: usize, hash: KeyHash) -> Self {
+        let policies = rules.policies();
+        let limit = rules.limit(keys);
+        let suspects = vec![false; policies.rule_names().count()];
+        let is_curious = limit.enforcer().known.iter().map(KnownLimit::limit).any(|limit| {
+            limit.is_shadow() || limit.is_held() || limit.to_string().starts_with("leaky")
+        });
+        Self {
+            under_way: Timeline::new(rules.clock()),
+            rules,
+            policies,
+            limit,
+            keys,
+            hash,
+            by_id: HashMap::new(),
+            is_curious,
+            candidates: vec![0; suspects.len()],
+            suspects,
+            hits: Vec::new(),
+            counts: Counts { is_coarse: true, ..Counts::default() },
+        }
+    }
+
+    /// Decides about the next request.
+    pub(super) fn judge(&mut self, record: &Record<'_>) -> Verdict {
+        let at = u64::try_from(record.start / 1_000).unwrap_or_default();
+        if self.counts.requests == 0 {
+            self.begin(at);
+        }
+        self.counts.requests += 1;
+        self.counts.last = self.counts.last.max(at);
+        self.counts.is_coarse &= record.resolution >= 1_000_000_000;
+        self.end_until(at);
+        let lacks = Lacks::default();
+        let mut charge = Charge::new();
+        let verdict = match self.charge(&LoggedRequest::new(*record, &lacks), &lacks, &mut charge) {
+            Ok(()) if charge.is_empty() => Verdict::of("served"),
+            Ok(()) => self.ask(charge, at, record),
+            Err(missing) if missing.is_client() => Verdict::of("incomplete"),
+            Err(_) => Verdict::of("failed"),
+        };
+        *self.counts.outcomes.entry(verdict.outcome).or_default() += 1;
+        verdict
+    }
+
+    /// Whether the file has a `[throttle]`, which is not asked.
+    pub(super) fn has_throttle(&self) -> bool {
+        self.rules.has_throttle()
+    }
+
+    /// How many requests had a key that there was no room for.
+    pub(super) fn uncounted(&self) -> u64 {
+        self.limit.enforcer().observer.counters.read().uncounted
+    }
+
+    /// The first request comes.
+    fn begin(&mut self, at: u64) {
+        self.counts.first = at;
+        self.rules.clock().set(std::time::Duration::from_micros(at));
+        // A store begins at the time at which it is made.
+        self.limit = self.rules.limit(self.keys);
+        let known: Vec<_> =
+            self.limit.enforcer().known.iter().map(|known| *known.limit()).collect();
+        let mut by_name = HashMap::new();
+        for limit in known {
+            let name = limit.name().to_string();
+            let policies = &mut self.counts.policies;
+            let index = *by_name.entry(name).or_insert_with_key(|name| {
+                let rule = self.policies.rule_in_words(name).unwrap_or_default().to_owned();
+                let mut policy = Policy::new(&limit, words(&limit), rule, at);
+                policy.alternatives = Alternatives::new(&limit, self.rules.clock(), self.keys);
+                policies.push(policy);
+                policies.len() - 1
+            });
+            let policy = &mut self.counts.policies[index];
+            let words = words(&limit);
+            if !policy.words.split(" or ").any(|known| known == words) {
+                // The tiers and cases of a rule have limits of one name.
+                policy.words = format!("{} or {words}", policy.words);
+                policy.alternatives = None;
+            }
+            self.by_id.insert(limit.id(), index);
+        }
+    }
+
+    /// Ends the responses that end by `at`, and moves the clock there.
+    fn end_until(&mut self, at: u64) {
+        while let Some((_, ended)) = self.under_way.next_until(at) {
+            let (paid, response) = *ended;
+            self.end(paid, &response);
+        }
+    }
+
+    fn end(&mut self, mut paid: Paid, response: &LoggedResponse) {
+        paid.close(response);
+        drop(paid.take_rest());
+        for what in response.lacks().take() {
+            *self.counts.responses_lack.entry(what).or_default() += 1;
+        }
+    }
+
+    /// Writes down what the request is charged, by all rules that can be judged. A rule that looks for something that the log
+    /// does not have charges nothing, whatever it makes of that, because it may be there in truth.
+    fn charge(
+        &mut self,
+        view: &LoggedRequest<'_>,
+        lacks: &Lacks,
+        charge: &mut Charge,
+    ) -> Result<(), Missing> {
+        let policies = Arc::clone(&self.policies);
+        let found: Vec<usize> = policies.candidates(view).collect();
+        // Without the host, rules for a host are not among them.
+        let is_complete = lacks.take().is_empty();
+        let found = if is_complete { found } else { (0..self.suspects.len()).collect() };
+        let mut unjudged: Vec<(usize, Vec<String>)> = Vec::new();
+        let mut judged: Vec<usize> = Vec::new();
+        for rule in found.iter().copied().filter(|rule| self.suspects[*rule]) {
+            // What it lacks for this request is found out beside the charge.
+            let _ = policies.charge_by(rule, view, &mut Charge::new());
+            match lacks.is_empty() {
+                true => judged.push(rule),
+                false => unjudged.push((rule, lacks.take())),
+            }
+        }
+        let mut discovered = None;
+        for rule in found.iter().copied() {
+            if self.suspects[rule] && !judged.contains(&rule) {
+                continue;
+            }
+            let charged = policies.charge_by(rule, view, charge);
+            if !self.suspects[rule] && !lacks.is_empty() {
+                lacks.take();
+                discovered = Some(rule);
+                break;
+            }
+            charged?;
+        }
+        if let Some(rule) = discovered {
+            self.suspects[rule] = true;
+            *charge = Charge::new();
+            return self.charge(view, lacks, charge);
+        }
+        found.iter().for_each(|rule| self.candidates[*rule] += 1);
+        for (rule, lacks) in unjudged {
+            let unjudged = self.unjudged(rule);
+            unjudged.requests += 1;
+            let new = lacks.into_iter().filter(|what| !unjudged.lacks.contains(what));
+            let new: Vec<_> = new.collect();
+            unjudged.lacks.extend(new);
+        }
+        Ok(())
+    }
+
+    /// How many requests a rule may have applied to.
+    pub(super) fn candidates_of(&self, name: &str) -> u64 {
+        let rule = self.policies.rule_names().position(|rule| rule == name);
+        rule.map_or(0, |rule| self.candidates[rule])
+    }
+
+    fn unjudged(&mut self, rule: usize) -> &mut Unjudged {
+        let name = self.policies.rule_names().nth(rule).unwrap_or_default().to_owned();
+        self.counts.unjudged.entry(name).or_default()
+    }
+
+    /// Asks the limits.
+    fn ask(&mut self, charge: Charge, at: u64, record: &Record<'_>) -> Verdict {
+        let mut hits = mem::take(&mut self.hits);
+        hits.clear();
+        let is_alone = charge.len() == 1;
+        let is_coarse = self.counts.is_coarse;
+        for debit in charge.debits() {
+            let Some(policy) = self.by_id.get(&debit.limit.id()).copied() else { continue };
+            let hash = self.hash.of(policy as u64, &debit.key);
+            let counted = &mut self.counts.policies[policy];
+            counted.charged(hash);
+            if let Some(alternatives) = &mut counted.alternatives {
+                alternatives.ask(debit.key, debit.cost, at, is_alone, is_coarse);
+            }
+            hits.push(Hit { policy, key: debit.key, hash });
+        }
+        let verdict = match admit_charge(&self.limit, charge) {
+            Ok(paid) => self.admitted(paid, &hits, at, record),
+            Err(refusal) => self.refused(&refusal, &hits, at, record),
+        };
+        self.hits = hits;
+        verdict
+    }
+
+    fn admitted(&mut self, paid: Paid, hits: &[Hit], at: u64, record: &Record<'_>) -> Verdict {
+        let mut starts = at;
+        if self.is_curious || paid.is_degraded() || paid.enforcer().is_none() {
+            let decision = paid.decision();
+            starts = at.saturating_add(micros(decision.wait()));
+            self.look(&decision, hits);
+            if paid.is_degraded() {
+                self.blame(&decision, hits, at, record);
+                return Verdict::of("degraded");
+            }
+            if !decision.is_admitted() {
+                // The rule is on trial as a whole.
+                for (status, hit) in decision.statuses().zip(hits) {
+                    let policy = &mut self.counts.policies[hit.policy];
+                    policy.shadowed += u64::from(status.refused);
+                }
+            }
+        }
+        if paid.is_settled_by_response() {
+            for hit in hits {
+                if let Some(alternatives) = &mut self.counts.policies[hit.policy].alternatives {
+                    alternatives.give_up();
+                }
+            }
+            self.settle_later(paid, hits, starts, record);
+        }
+        Verdict::of("served")
+    }
+
+    fn settle_later(&mut self, paid: Paid, hits: &[Hit], starts: u64, record: &Record<'_>) {
+        let response = LoggedResponse::new(record);
+        let is_held = hits.iter().any(|hit| self.counts.policies[hit.policy].is_held);
+        if record.duration.is_none() && is_held {
+            self.counts.without_duration += 1;
+        }
+        let ends = starts.saturating_add(record.duration.unwrap_or_default() / 1_000);
+        if self.under_way.len() >= MOST_UNDER_WAY {
+            self.counts.too_many += 1;
+            return self.end(paid, &response);
+        }
+        self.under_way.end(ends, Box::new((paid, response)));
+    }
+
+    /// Notes what a decision says besides.
+    fn look(&mut self, decision: &Decision, hits: &[Hit]) {
+        let wait = decision.wait();
+        for (status, hit) in decision.statuses().zip(hits) {
+            let policy = &mut self.counts.policies[hit.policy];
+            policy.shadowed += u64::from(status.shadowed);
+            let in_use = policy.capacity.saturating_sub(status.remaining);
+            if policy.is_held {
+                policy.most_in_use = policy.most_in_use.max(in_use);
+            }
+            if !wait.is_zero() && status.limit.to_string().starts_with("leaky") {
+                policy.waited(wait);
+            }
+        }
+    }
+
+    fn refused(
+        &mut self,
+        refusal: &Refusal,
+        hits: &[Hit],
+        at: u64,
+        record: &Record<'_>,
+    ) -> Verdict {
+        let key = refusal.decision().and_then(|decision| {
+            self.look(decision, hits);
+            self.blame(decision, hits, at, record)
+        });
+        let outcome = match refusal {
+            Refusal::Elsewhere(..) => "redirected",
+            Refusal::TooMany(_) | Refusal::NeverFits(..) => "refused",
+            _ => "failed",
+        };
+        Verdict { outcome, key }
+    }
+
+    /// Counts a refusal at the limits that refused. Returns the key at the first of them.
+    fn blame(
+        &mut self,
+        decision: &Decision,
+        hits: &[Hit],
+        at: u64,
+        record: &Record<'_>,
+    ) -> Option<(usize, KeyBuf, u64)> {
+        let mut first = None;
+        for (status, hit) in decision.statuses().zip(hits).filter(|(status, _)| status.refused) {
+            let Hit { policy, key, hash } = hit;
+            self.counts.policies[*policy].refuse(status, key, *hash, at, record);
+            first = first.or(Some((*policy, *key, *hash)));
+        }
+        first
+    }
+}
+
+impl Verdict {
+    const fn of(outcome: &'static str) -> Self {
+        Self { outcome, key: None }
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.outcome, "refused" | "redirected")
+    }
+}

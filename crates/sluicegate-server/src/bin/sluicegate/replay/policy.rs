@@ -1,0 +1,182 @@
+//! What one policy did.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Duration;
+
+use sluicegate_core::Limit;
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::limit::LimitStatus;
+
+use super::alternatives::Alternatives;
+use super::series::{Durations, Series};
+use crate::log::Record;
+use crate::suggest::group_of;
+
+/// Most clients of a policy that are told apart. Each takes about 16 bytes.
+const CLIENTS: usize = 1 << 24;
+
+/// Most refused clients that are followed. Each takes about 200 bytes.
+const TOUCHED: usize = 1 << 20;
+
+/// Most groups of paths: scanners ask for what does not exist.
+const PATHS: usize = 4_096;
+
+/// The limits of one name, and what they did.
+pub(super) struct Policy {
+    pub(super) name: String,
+    /// The limit in words, and the rule that it belongs to.
+    pub(super) words: String,
+    pub(super) rule: String,
+    pub(super) is_held: bool,
+    pub(super) requests: u64,
+    pub(super) refused: u64,
+    /// Refusals of clients that were told to wait, and came before they had waited.
+    pub(super) repeated: u64,
+    /// Refusals by a limit on trial.
+    pub(super) shadowed: u64,
+    /// Refusals by a ban.
+    pub(super) banned: u64,
+    pub(super) waits: Durations,
+    pub(super) waited: u64,
+    /// How long refused clients would have had to wait.
+    pub(super) retries: Durations,
+    /// Refusals of requests that never fit, or that only a place that becomes free lets in.
+    pub(super) without_retry: u64,
+    pub(super) most_in_use: u64,
+    pub(super) capacity: u64,
+    clients: HashSet<u64, BuildHasherDefault<Hashed>>,
+    pub(super) touched: HashMap<u64, Touched, BuildHasherDefault<Hashed>>,
+    pub(super) paths: HashMap<String, u64>,
+    minute: (u64, u64),
+    /// The minute with most refusals, and how many.
+    pub(super) worst: (u64, u64),
+    pub(super) series: Series,
+    pub(super) alternatives: Option<Alternatives>,
+}
+
+/// A client that was refused.
+pub(super) struct Touched {
+    pub(super) key: KeyBuf,
+    pub(super) refused: u64,
+    /// When it has waited long enough after a first refusal.
+    until: u64,
+}
+
+impl Policy {
+    pub(super) fn new(limit: &Limit, words: String, rule: String, begun: u64) -> Self {
+        Self {
+            name: limit.name().to_string(),
+            words,
+            rule,
+            is_held: limit.is_held(),
+            requests: 0,
+            refused: 0,
+            repeated: 0,
+            shadowed: 0,
+            banned: 0,
+            waits: Durations::default(),
+            waited: 0,
+            retries: Durations::default(),
+            without_retry: 0,
+            most_in_use: 0,
+            capacity: limit.capacity(),
+            clients: HashSet::default(),
+            touched: HashMap::default(),
+            paths: HashMap::new(),
+            minute: (0, 0),
+            worst: (0, 0),
+            series: Series::from(begun),
+            alternatives: None,
+        }
+    }
+
+    /// A request was charged. `hash` is that of its key.
+    pub(super) fn charged(&mut self, hash: u64) {
+        self.requests += 1;
+        if self.clients.len() < CLIENTS {
+            self.clients.insert(hash);
+        }
+    }
+
+    /// How many clients there were. `None`: more than are told apart.
+    pub(super) fn clients(&self) -> Option<u64> {
+        (self.clients.len() < CLIENTS).then_some(self.clients.len() as u64)
+    }
+
+    pub(super) fn waited(&mut self, wait: Duration) {
+        self.waited += 1;
+        self.waits.add(wait);
+    }
+
+    /// A request was refused at the time `at`.
+    pub(super) fn refuse(
+        &mut self,
+        status: &LimitStatus,
+        key: &KeyBuf,
+        hash: u64,
+        at: u64,
+        record: &Record<'_>,
+    ) {
+        self.refused += 1;
+        self.banned += u64::from(status.banned);
+        match status.retry {
+            Some(retry) if !retry.is_zero() => self.retries.add(retry),
+            _ => self.without_retry += 1,
+        }
+        let until = status.retry.map_or(at, |retry| at.saturating_add(super::micros(retry)));
+        let is_full = self.touched.len() >= TOUCHED;
+        match self.touched.entry(hash) {
+            Entry::Occupied(touched) => {
+                let touched = touched.into_mut();
+                touched.refused += 1;
+                if at < touched.until {
+                    self.repeated += 1;
+                } else {
+                    touched.until = until;
+                }
+            }
+            Entry::Vacant(_) if is_full => {}
+            Entry::Vacant(place) => drop(place.insert(Touched { key: *key, refused: 1, until })),
+        }
+        let minute = at / 60_000_000;
+        if self.minute.0 != minute {
+            self.minute = (minute, 0);
+        }
+        self.minute.1 += 1;
+        if self.minute.1 > self.worst.1 {
+            self.worst = self.minute;
+        }
+        self.series.add(at);
+        let path = format!("{} {}", record.method, group_of(record.path));
+        if let Some(count) = self.paths.get_mut(&path) {
+            *count += 1;
+        } else if self.paths.len() < PATHS {
+            self.paths.insert(path, 1);
+        }
+    }
+
+    /// Whether more clients were refused than are followed.
+    pub(super) fn is_touched_full(&self) -> bool {
+        self.touched.len() >= TOUCHED
+    }
+}
+
+/// What is hashed already, by a secret.
+#[derive(Debug, Default)]
+pub(super) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}

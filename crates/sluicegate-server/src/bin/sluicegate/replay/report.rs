@@ -1,0 +1,458 @@
+//! What a replay has found, for people and for programs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write as _};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::observe::ShowKeys;
+
+use super::judge::{Counts, Judge};
+use super::policy::Policy;
+use crate::terminal::escaped;
+use crate::virtual_time::in_words;
+
+/// How many clients and paths are shown.
+const SHOWN: usize = 5;
+
+/// What the rules of a file would have done.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    rules: String,
+    requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<String>,
+    /// How many requests had each outcome.
+    outcomes: BTreeMap<&'static str, u64>,
+    /// The share of requests that are refused or sent elsewhere, from 0 to 1.
+    pub(super) refused_share: f64,
+    policies: Vec<PolicyReport>,
+    /// Rules that look for what the log does not have.
+    unjudged: Vec<UnjudgedReport>,
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<Changes>,
+}
+
+#[derive(Debug, Serialize)]
+struct PolicyReport {
+    name: String,
+    limit: String,
+    rule: String,
+    requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients: Option<u64>,
+    refused: u64,
+    refused_share: f64,
+    first_refusals: u64,
+    repeated_refusals: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    refused_by_ban: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    refused_on_trial: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds: Option<Bounds>,
+    clients_refused: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more_clients_refused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients_refused_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_minute: Option<WorstMinute>,
+    /// Refusals over time.
+    over_time: OverTime,
+    paths: Vec<(String, u64)>,
+    who: Vec<(String, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_wait: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited: Option<Times>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    places_in_use: Option<(u64, u64)>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    otherwise_refused: BTreeMap<&'static str, u64>,
+}
+
+/// The least and the most refusals that the times of the log allow.
+#[derive(Debug, Serialize)]
+struct Bounds {
+    at_least: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_most: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct WorstMinute {
+    begins: String,
+    refused: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct OverTime {
+    seconds: f64,
+    refused: Vec<u64>,
+    #[serde(skip)]
+    marks: String,
+    #[serde(skip)]
+    width: String,
+}
+
+/// Durations in seconds, each up to an eighth more.
+#[derive(Debug, Serialize)]
+struct Times {
+    count: u64,
+    half: f64,
+    nine_of_ten: f64,
+    longest: f64,
+    #[serde(skip)]
+    words: String,
+}
+
+#[derive(Debug, Serialize)]
+struct UnjudgedReport {
+    rule: String,
+    lacks: Vec<String>,
+    requests: u64,
+    of: u64,
+}
+
+/// What changes from the rules of another file.
+#[derive(Debug, Serialize)]
+pub(super) struct Changes {
+    against: String,
+    refused_before: u64,
+    newly_refused: u64,
+    no_longer_refused: u64,
+    who_is_newly_refused: Vec<(String, u64)>,
+}
+
+/// What was counted of changes.
+#[derive(Default)]
+pub(super) struct Differences {
+    pub(super) refused_before: u64,
+    pub(super) newly: u64,
+    pub(super) no_longer: u64,
+    pub(super) who: HashMap<u64, (KeyBuf, u64)>,
+}
+
+impl Report {
+    pub(super) fn new(rules: &str, judge: &Judge, keys: &ShowKeys) -> Self {
+        let Counts { requests, outcomes, policies, unjudged, .. } = &judge.counts;
+        let of = |name: &str| outcomes.get(name).copied().unwrap_or_default();
+        let unjudged = unjudged.iter().map(|(rule, unjudged)| UnjudgedReport {
+            rule: rule.clone(),
+            lacks: unjudged.lacks.clone(),
+            requests: unjudged.requests,
+            of: judge.candidates_of(rule),
+        });
+        let last = judge.counts.last;
+        let is_any = *requests > 0;
+        Self {
+            rules: rules.to_owned(),
+            requests: *requests,
+            first: is_any.then(|| time(judge.counts.first)),
+            last: is_any.then(|| time(last)),
+            outcomes: outcomes.clone(),
+            refused_share: share(of("refused") + of("redirected"), *requests),
+            policies: policies.iter().map(|policy| PolicyReport::new(policy, last, keys)).collect(),
+            unjudged: unjudged.collect(),
+            notes: notes(judge),
+            against: None,
+        }
+    }
+
+    /// Adds what changes from the rules in the file `against`.
+    pub(super) fn compare(&mut self, against: &str, differences: &Differences, keys: &ShowKeys) {
+        let who = differences.who.values().map(|(key, count)| (show(keys, key), *count));
+        self.against = Some(Changes {
+            against: against.to_owned(),
+            refused_before: differences.refused_before,
+            newly_refused: differences.newly,
+            no_longer_refused: differences.no_longer,
+            who_is_newly_refused: most(who),
+        });
+    }
+}
+
+/// What has to be known besides.
+fn notes(judge: &Judge) -> Vec<String> {
+    let counts = &judge.counts;
+    let mut notes = Vec::new();
+    if judge.has_throttle() {
+        notes.push("the [throttle] of the file is not asked".to_owned());
+    }
+    for (what, count) in &counts.responses_lack {
+        notes.push(format!(
+            "{count} responses were settled without {what}, which the log does not have"
+        ));
+    }
+    let mut say = |count: u64, what: &str| match count {
+        0 => {}
+        count => notes.push(format!("{count} {what}")),
+    };
+    say(
+        counts.without_duration,
+        "requests held their place for no time, because the log does not say how long they took",
+    );
+    say(counts.too_many, "responses ended early, because more than a million were under way");
+    say(
+        judge.uncounted(),
+        "requests were not counted by a limit, because there was no room for their keys: say --keys",
+    );
+    notes
+}
+
+impl PolicyReport {
+    fn new(policy: &Policy, last: u64, keys: &ShowKeys) -> Self {
+        let Policy { requests, refused, repeated, touched, .. } = policy;
+        let compared = policy.alternatives.as_ref().and_then(|it| it.compared());
+        let bounds = compared.as_ref().and_then(|compared| compared.bounds);
+        let clients = policy.clients();
+        let clients_refused = touched.len() as u64;
+        let series = policy.series.clone().until(last);
+        let (worst, in_worst) = policy.worst;
+        let who = touched.values().map(|touched| (touched.key, touched.refused));
+        let who = most_by(who).into_iter().map(|(key, count)| (show(keys, &key), count));
+        Self {
+            name: policy.name.clone(),
+            limit: policy.words.clone(),
+            rule: policy.rule.clone(),
+            requests: *requests,
+            clients,
+            refused: *refused,
+            refused_share: share(*refused, *requests),
+            first_refusals: refused - repeated,
+            repeated_refusals: *repeated,
+            refused_by_ban: policy.banned,
+            refused_on_trial: policy.shadowed,
+            bounds: bounds.map(|(at_least, at_most)| Bounds { at_least, at_most }),
+            clients_refused,
+            more_clients_refused: policy.is_touched_full(),
+            clients_refused_share: clients.map(|clients| share(clients_refused, clients)),
+            worst_minute: (in_worst > 0).then(|| WorstMinute {
+                begins: time(worst.saturating_mul(60_000_000)),
+                refused: in_worst,
+            }),
+            over_time: OverTime {
+                seconds: series.width().as_secs_f64(),
+                marks: series.sparkline(),
+                width: in_words(series.width()),
+                refused: series.counts().to_vec(),
+            },
+            paths: most(policy.paths.iter().map(|(path, count)| (path.clone(), *count))),
+            who: who.collect(),
+            would_wait: Times::new(&policy.retries, refused - policy.without_retry),
+            waited: Times::new(&policy.waits, policy.waited),
+            places_in_use: policy.is_held.then_some((policy.most_in_use, policy.capacity)),
+            otherwise_refused: compared
+                .map(|compared| compared.algorithms.into_iter().collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl Times {
+    fn new(times: &super::series::Durations, count: u64) -> Option<Self> {
+        let longest = times.longest()?;
+        let (half, nine) = (times.quantile(0.5), times.quantile(0.9));
+        let words = format!(
+            "half {} or less, nine of ten {}, the longest {}",
+            rounded(half),
+            rounded(nine),
+            rounded(longest)
+        );
+        let (half, nine_of_ten) = (half.as_secs_f64(), nine.as_secs_f64());
+        Some(Self { count, half, nine_of_ten, longest: longest.as_secs_f64(), words })
+    }
+}
+
+/// A duration to three digits or so.
+fn rounded(time: std::time::Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
+        seconds if seconds < 100.0 => format!("{seconds:.1} s"),
+        seconds if seconds < 6_000.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3_600.0),
+    }
+}
+
+/// The largest counts first.
+fn most<T: Ord + Clone>(counts: impl Iterator<Item = (T, u64)>) -> Vec<(T, u64)> {
+    let mut all: Vec<_> = counts.collect();
+    all.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
+    all.truncate(SHOWN);
+    all
+}
+
+fn most_by<T>(counts: impl Iterator<Item = (T, u64)>) -> Vec<(T, u64)> {
+    let mut all: Vec<_> = counts.collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    all.truncate(SHOWN);
+    all
+}
+
+fn show(keys: &ShowKeys, key: &KeyBuf) -> String {
+    /// A digest of this length tells the clients of a log apart.
+    const DIGITS: usize = 12;
+    let shown = keys.show(key).unwrap_or_default();
+    match keys {
+        ShowKeys::Digest(_) => shown.chars().take(1 + DIGITS).collect(),
+        _ => shown,
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A time in microseconds since the epoch, to the second.
+fn time(micros: u64) -> String {
+    let seconds = i64::try_from(micros / 1_000_000).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default()
+}
+
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        percent if percent < 0.01 => "less than 0.01 %".to_owned(),
+        percent if percent < 1.0 => format!("{percent:.2} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rules, requests, .. } = self;
+        let (Some(first), Some(last)) = (&self.first, &self.last) else {
+            return writeln!(f, "{rules}: the log has no requests");
+        };
+        writeln!(f, "{rules}: {requests} requests from {first} to {last}")?;
+        let outcomes = self.outcomes.iter();
+        let outcomes: Vec<_> = outcomes
+            .map(|(outcome, count)| {
+                format!("{count} {outcome} ({})", percent(share(*count, *requests)))
+            })
+            .collect();
+        writeln!(f, "{}", outcomes.join(", "))?;
+        for policy in &self.policies {
+            write!(f, "\n{policy}")?;
+        }
+        if let Some(changes) = &self.against {
+            write!(f, "\n{changes}")?;
+        }
+        if !self.unjudged.is_empty() {
+            writeln!(f)?;
+        }
+        for unjudged in &self.unjudged {
+            let UnjudgedReport { rule, lacks, requests, of } = unjudged;
+            let share = percent(share(*requests, *of));
+            let lacks: Vec<_> = lacks.iter().map(|what| escaped(what)).collect();
+            writeln!(
+                f,
+                "not judged: rule `{rule}` looks for {}, which the log does not have: {requests} of {of} requests \
+                 ({share})",
+                lacks.join(" and ")
+            )?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f)?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))?;
+        let is_any = self.policies.iter().any(|policy| policy.refused > 0);
+        if is_any { writeln!(f, "\n{OTHERWISE}") } else { Ok(()) }
+    }
+}
+
+const OTHERWISE: &str = "A client that is refused would have behaved differently afterwards: it waits, tries again or goes away. First \
+                         refusals are more certain than those that follow.";
+
+impl fmt::Display for PolicyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}, {}", self.name, self.limit, self.rule)?;
+        let clients = match self.clients {
+            Some(clients) => format!("{clients} clients"),
+            None => "very many clients".to_owned(),
+        };
+        let mut line = |what: &str, words: String| writeln!(f, "  {what:<13}{words}");
+        line("requests", format!("{} from {clients}", self.requests))?;
+        let share = percent(self.refused_share);
+        let mut refused = format!("{} ({share})", self.refused);
+        if self.refused > 0 {
+            let Self { first_refusals, repeated_refusals, .. } = self;
+            write!(
+                refused,
+                ": {first_refusals} first ones, {repeated_refusals} within the wait after them"
+            )?;
+        }
+        if self.refused_by_ban > 0 {
+            write!(refused, "; {} by a ban", self.refused_by_ban)?;
+        }
+        line("refused", refused)?;
+        if let Some(Bounds { at_least, at_most }) = &self.bounds {
+            let most = at_most.map_or_else(|| "any number".to_owned(), |most| most.to_string());
+            line("", format!("at least {at_least}, at most {most}: the log has whole seconds"))?;
+        }
+        if self.refused_on_trial > 0 {
+            line("on trial", format!("{} would be refused", self.refused_on_trial))?;
+        }
+        if let Some((used, capacity)) = self.places_in_use {
+            line("places", format!("at most {used} of {capacity} in use by one client"))?;
+        }
+        if let Some(times) = &self.waited {
+            line("waits", format!("{} served after a wait: {}", times.count, times.words))?;
+        }
+        if self.refused > 0 {
+            let more = if self.more_clients_refused { "more than " } else { "" };
+            let share = self.clients_refused_share.map(|share| format!(" ({})", percent(share)));
+            let share = share.unwrap_or_default();
+            line(
+                "clients",
+                format!("{more}{}{share} refused at least once", self.clients_refused),
+            )?;
+            if let Some(WorstMinute { begins, refused }) = &self.worst_minute {
+                line("worst minute", format!("{begins}, {refused} refused"))?;
+            }
+            let OverTime { marks, width, .. } = &self.over_time;
+            line("when", format!("{marks}| each {width}"))?;
+            line("where", counted(&self.paths))?;
+            line("who", counted(&self.who))?;
+            if let Some(times) = &self.would_wait {
+                line("would wait", times.words.clone())?;
+            }
+        }
+        let others = self.otherwise_refused.iter();
+        let others: Vec<_> = others.map(|(what, count)| format!("{what} {count}")).collect();
+        if !others.is_empty() {
+            line("refused by a", others.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+fn counted(counts: &[(String, u64)]) -> String {
+    let counts = counts.iter().map(|(what, count)| format!("{count} {}", escaped(what)));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { against, newly_refused, no_longer_refused, refused_before, .. } = self;
+        writeln!(
+            f,
+            "against {against}, which refuses {refused_before}: {newly_refused} newly refused, {no_longer_refused} no \
+             longer refused"
+        )?;
+        match self.who_is_newly_refused.as_slice() {
+            [] => Ok(()),
+            who => writeln!(f, "  {:<13}{}", "who", counted(who)),
+        }
+    }
+}
