@@ -79,6 +79,7 @@ mod text;
 pub use self::fields::Fields;
 pub use self::policies::{Following, Policies, PoliciesError, Xds};
 pub use self::request::DescribedRequest;
+pub use self::rls::StatsD;
 pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
 pub use self::service::{Service, ServiceBuilder};
 

@@ -5,6 +5,7 @@ use axum::http::header;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
+use crate::rls::Statistics;
 use crate::run::ServerError;
 
 /// Upper bounds of the histograms of times, in seconds.
@@ -43,9 +44,14 @@ impl Metrics {
     }
 }
 
-/// `GET /metrics`. Without metrics, there is no route.
-pub(crate) fn routes(metrics: Option<&Metrics>) -> Router {
+/// `GET /metrics`, with these statistics. Without metrics, there is no route.
+pub(crate) fn routes(metrics: Option<&Metrics>, statistics: Option<&Statistics>) -> Router {
     let Some(metrics) = metrics.cloned() else { return Router::new() };
+    let statistics = statistics.cloned();
     let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    Router::new().route("/metrics", get(async move || (text, metrics.render())))
+    let all = async move || {
+        let more = statistics.map(|statistics| statistics.prometheus()).unwrap_or_default();
+        (text, metrics.render() + &more)
+    };
+    Router::new().route("/metrics", get(all))
 }

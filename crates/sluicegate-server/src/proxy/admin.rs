@@ -24,7 +24,7 @@ pub(crate) fn routes(
     let (upstream, health) = (upstream.clone(), Arc::clone(health));
     let ready = async move || ready(&upstream, &health).await;
     Router::new()
-        .merge(guarded(metrics_routes(metrics), token))
+        .merge(guarded(metrics_routes(metrics, None), token))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
 }

@@ -17,6 +17,7 @@ pub(crate) use self::counters::{Counters, Failure};
 pub(crate) use self::grpc::Rls;
 pub(crate) use self::message::numbered;
 pub(crate) use self::statistics::Statistics;
+pub use self::statistics::StatsD;
 
 use crate::grpc::Routed;
 use crate::service::Service;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_config::Watching;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -13,6 +13,7 @@ use super::error::ServerError;
 use super::listener::Listener;
 use super::tls::LiveCertificate;
 use crate::admin::metrics::Metrics;
+use crate::rls::StatsD;
 use crate::rooms;
 use crate::service::Service;
 
@@ -31,6 +32,7 @@ pub struct Bound {
     pub(super) addresses: Addresses,
     pub(super) tls: Option<LiveCertificate>,
     pub(super) metrics: Option<Metrics>,
+    pub(super) statsd: Option<StatsD>,
     pub(super) delay: Duration,
     pub(super) drain: Duration,
 }
@@ -62,7 +64,7 @@ impl Bound {
 
     /// Serves until `stop` is ready, and then until every request that has come is answered.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { service, health, listeners, metrics, delay, drain, .. } = self;
+        let Self { service, health, listeners, metrics, statsd, delay, drain, .. } = self;
         for name in rooms::names(&service) {
             health.set_service_status(name, ServingStatus::Serving).await;
         }
@@ -72,6 +74,9 @@ impl Bound {
             tasks.spawn(listener.serve(watched.clone(), drain));
         }
         let upkeep = metrics.map(|metrics| tokio::spawn(keep_up(metrics, service.clone())));
+        let (ended, last) = oneshot::channel();
+        let statistics = statsd.zip(service.statistics().cloned());
+        let statsd = statistics.map(|(to, statistics)| tokio::spawn(to.run(statistics, last)));
         stop.await;
         service.health().stop();
         if let Some(masters) = service.masters() {
@@ -88,6 +93,11 @@ impl Bound {
         while tasks.join_next().await.is_some() {}
         if let Some(upkeep) = upkeep {
             upkeep.abort();
+        }
+        // All calls are counted by now.
+        drop(ended);
+        if let Some(statsd) = statsd {
+            let _ = statsd.await;
         }
         tracing::info!("stopped");
     }

@@ -13,7 +13,7 @@ use super::tls::{LiveCertificate, Tls};
 use crate::admin::metrics::Metrics;
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;
-use crate::rls::Rls;
+use crate::rls::{Rls, StatsD};
 use crate::service::Service;
 use crate::{reflection, rooms};
 
@@ -33,6 +33,7 @@ pub struct Server {
     admin: Option<SocketAddr>,
     token: Option<Token>,
     metrics: Option<Metrics>,
+    statsd: Option<StatsD>,
     tls: Option<Tls>,
     connections: usize,
     idle: Duration,
@@ -51,6 +52,7 @@ impl Server {
             admin: None,
             token: None,
             metrics: None,
+            statsd: None,
             tls: None,
             connections: CONNECTIONS,
             idle: IDLE,
@@ -87,6 +89,12 @@ impl Server {
     /// Shows these metrics on the admin port.
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Sends the [statistics](crate::ServiceBuilder::statistics) of the service there.
+    pub fn statsd(mut self, server: StatsD) -> Self {
+        self.statsd = Some(server);
         self
     }
 
@@ -140,7 +148,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If there is no port, a port cannot be opened, a certificate cannot be read, the number of connections, the idle
+    /// If there is no port, StatsD is to get statistics that the service does not have, a port cannot be opened, a certificate cannot be read, the number of connections, the idle
     /// timeout or the age of connections is 0, or the admin port is open to the world without a token.
     pub async fn bind(self) -> Result<Bound, ServerError> {
         if self.connections == 0 {
@@ -151,6 +159,9 @@ impl Server {
         }
         if self.age.is_some_and(|age| age.most.is_zero()) {
             return Err(ServerError::new("an age of connections of 0: expected at least 1 ms"));
+        }
+        if self.statsd.is_some() && self.service.statistics().is_none() {
+            return Err(ServerError::new("StatsD: the service has no statistics"));
         }
         if let Some(address) = self.admin {
             check_admin(address, self.token.as_ref())?;
@@ -208,6 +219,7 @@ impl Server {
             addresses,
             tls,
             metrics: self.metrics,
+            statsd: self.statsd,
             delay: self.delay,
             drain: self.drain,
         })

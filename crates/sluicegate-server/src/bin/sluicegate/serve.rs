@@ -11,7 +11,7 @@ use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::admin::metrics::Metrics;
-use sluicegate_server::{Fields, PoliciesError, Server, Service, Tls, Xds};
+use sluicegate_server::{Fields, PoliciesError, Server, ServerError, Service, StatsD, Tls, Xds};
 use tracing::{info, warn};
 
 use crate::like::{self, Like};
@@ -32,7 +32,7 @@ pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
-    let Serve { like, files, xds, ports, masters, store, deciding, running } = options;
+    let Serve { like, files, xds, statistics, ports, masters, store, deciding, running } = options;
     if like.is_some() {
         like::notices(&like::environment).iter().for_each(|notice| warn!("{notice}"));
     }
@@ -42,6 +42,7 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let _policies = is_watched.then(|| policies.watch()).transpose()?;
     let no_wait = xds.xds_no_wait;
     let xds = xds.server()?;
+    let statsd = statistics.statsd()?;
 
     let deadline = Duration::from_millis(deciding.deadline_ms);
     let service = Service::builder(policies)
@@ -54,7 +55,7 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .allow_resets(deciding.allow_resets)
         .nothing_leased(deciding.nothing_leased)
         .overrides(!deciding.no_overrides);
-    let service = match deciding.envoy_statistics {
+    let service = match statistics.envoy_statistics {
         Some(near_limit_ratio) => service.statistics(near_limit_ratio),
         None => service,
     };
@@ -75,6 +76,9 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .idle_timeout(Duration::from_secs(ports.idle_timeout))
         .drain_delay(Duration::from_secs(running.drain_delay))
         .drain(Duration::from_secs(running.drain));
+    if let Some(statsd) = statsd {
+        server = server.statsd(statsd);
+    }
     if let Some(age) = ports.connection_age {
         let grace = Duration::from_secs(ports.connection_grace);
         server = server.connection_age(Duration::from_secs(age), grace);
@@ -150,6 +154,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(super) xds: XdsOptions,
     #[command(flatten)]
+    pub(super) statistics: StatisticsOptions,
+    #[command(flatten)]
     pub(super) ports: Ports,
     #[command(flatten)]
     pub(super) masters: Masters,
@@ -224,6 +230,37 @@ impl XdsOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Statistics of Envoy's rate limit service")]
+pub(super) struct StatisticsOptions {
+    /// Also counts under the names of Envoy's rate limit service, for its dashboards and alarms. A descriptor is near its limit
+    /// once more than this share of it is spent, such as 0.8.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(super) envoy_statistics: Option<f32>,
+    /// Sends these statistics to StatsD: `tcp://host:8125`, `udp://host:8125`, or `dogstatsd://host:8125` for one with tags.
+    #[arg(long, value_name = "URL", requires = "envoy_statistics")]
+    pub(super) statsd: Option<String>,
+    /// Tags to send along, such as `env=blue,zone=a`.
+    #[arg(long, value_name = "TAGS", requires = "statsd", value_delimiter = ',')]
+    pub(super) statsd_tags: Vec<String>,
+    /// How often to send them, in milliseconds.
+    #[arg(long, value_name = "MS", requires = "statsd", default_value = "10000")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(super) statsd_interval: u64,
+}
+
+impl StatisticsOptions {
+    fn statsd(&self) -> Result<Option<StatsD>, ServerError> {
+        let Some(url) = &self.statsd else { return Ok(None) };
+        let mut statsd = StatsD::new(url)?.interval(Duration::from_millis(self.statsd_interval));
+        for tag in &self.statsd_tags {
+            let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
+            statsd = statsd.tag(name, value)?;
+        }
+        Ok(Some(statsd))
+    }
+}
+
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Ports")]
 pub(super) struct Ports {
     /// The address of the gRPC port, or `off`.
@@ -292,10 +329,6 @@ pub(super) struct Deciding {
     /// Opens `/v1/reset`, with which every client of the HTTP API can clear the count of any key.
     #[arg(long)]
     pub(super) allow_resets: bool,
-    /// Also counts under the names of Envoy's rate limit service, for its dashboards and alarms. A descriptor is near its limit
-    /// once more than this share of it is spent, such as 0.8.
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub(super) envoy_statistics: Option<f32>,
     /// Ignores the `limit` in descriptors of Envoy, which otherwise replaces that of the file.
     #[arg(long)]
     pub(super) no_overrides: bool,

@@ -1,7 +1,7 @@
 //! `serve --like envoy-ratelimit`: in the place of Envoy's rate limit service.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -72,8 +72,8 @@ async fn a_deployment_of_envoys_service_is_answered_from_its_folder_and_its_redi
 #[tokio::test(flavor = "multi_thread")]
 async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_nothing() {
     let redis = Server::start();
-    let server = started(&redis, &[("SHADOW_MODE", "true"), ("USE_STATSD", "true")]);
-    server.says("USE_STATSD has no effect: statistics are at `/metrics`");
+    let server = started(&redis, &[("SHADOW_MODE", "true"), ("REDIS_POOL_SIZE", "9")]);
+    server.says("REDIS_POOL_SIZE has no effect: one connection carries all commands");
     server.says("SLUICEGATE_ADMIN_TOKEN is not set");
     assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 9).await, 9);
 }
@@ -104,6 +104,49 @@ async fn dashboards_of_envoys_service_find_their_metrics() {
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statsd_gets_what_is_counted_and_what_is_left_at_the_end() {
+    let redis = Server::start();
+    let there = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = there.local_addr().expect("an address").port().to_string();
+    let (host, never) = (("STATSD_HOST", "127.0.0.1"), ("STATS_FLUSH_INTERVAL", "1h"));
+    let more =
+        [("USE_STATSD", "true"), host, ("STATSD_PORT", &port), never, ("EXTRA_TAGS", "zone:a")];
+    let mut server = started(&redis, &more);
+    assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 5).await, 3);
+    server.signal("TERM");
+    assert!(server.ended().success());
+    let mut lines = String::new();
+    there.accept().expect("a connection").0.read_to_string(&mut lines).expect("lines");
+    for line in [
+        "ratelimit.service.rate_limit.edge.user.total_hits.__zone=a:5|c",
+        "ratelimit.service.rate_limit.edge.user.over_limit.__zone=a:2|c",
+        "ratelimit_server.ShouldRateLimit.total_requests.__zone=a:5|c",
+        "ratelimit.service.config_load_success.__zone=a:1|c",
+    ] {
+        assert!(lines.lines().any(|told| told == line), "{line}\n{lines}");
+    }
+
+    // DogStatsD gets datagrams, one each interval.
+    let there = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = there.local_addr().expect("an address").port().to_string();
+    let often = ("STATS_FLUSH_INTERVAL", "10ms");
+    let _server = started(
+        &redis,
+        &[
+            ("USE_DOG_STATSD", "true"),
+            host,
+            ("STATSD_PORT", &port),
+            often,
+            ("EXTRA_TAGS", "zone:a"),
+        ],
+    );
+    let mut datagram = [0; 2_000];
+    let length = there.recv(&mut datagram).expect("a datagram");
+    let told = String::from_utf8_lossy(&datagram[..length]);
+    assert_eq!(told, "ratelimit.service.config_load_success:1|c|#zone:a\n");
 }
 
 async fn metrics(admin: SocketAddr) -> String {

@@ -72,7 +72,7 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 33] = [
+const INSTEAD: [(&str, &str, &str); 29] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
@@ -94,13 +94,9 @@ const INSTEAD: [(&str, &str, &str); 33] = [
     ("REDIS_PIPELINE_WINDOW", "", CONNECTION),
     ("REDIS_PIPELINE_LIMIT", "", CONNECTION),
     ("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "false", "health does not depend on Redis"),
-    ("USE_STATSD", "false", METRICS),
-    ("STATSD_HOST", "", METRICS),
-    ("STATSD_PORT", "", METRICS),
-    ("STATS_FLUSH_INTERVAL", "", METRICS),
-    ("USE_DOG_STATSD", "false", METRICS),
-    ("EXTRA_TAGS", "", METRICS),
-    ("USE_PROMETHEUS", "false", METRICS),
+    ("USE_DOG_STATSD_MOGRIFIERS", "", "statistics have the names of StatsD"),
+    ("PROMETHEUS_MAPPER_YAML", "", "the names are those of the default mapping"),
+    ("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are in seconds"),
     ("PROMETHEUS_ADDR", "", METRICS),
     ("PROMETHEUS_PATH", "/metrics", METRICS),
     ("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "", PAUSES),
@@ -288,14 +284,40 @@ impl Translation {
         }
         self.option("--xds-node", variables.text("CONFIG_GRPC_XDS_NODE_ID", "default"));
         if let Some(metadata) = variables.get("CONFIG_GRPC_XDS_NODE_METADATA") {
-            self.option("--xds-metadata", metadata);
+            self.option("--xds-metadata", object(&metadata));
         }
-        if let Some(headers) = variables.get("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS") {
+        if let Some(headers) = variables.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS")? {
             self.option("--xds-headers", headers);
         }
         if variables.flag("FORCE_START_WITHOUT_INITIAL_CONFIG")? {
             self.options.push(("--xds-no-wait", None));
         }
+        Ok(())
+    }
+
+    fn statistics(&mut self, variables: &Variables<'_>) -> Result<(), String> {
+        self.option("--envoy-statistics", variables.text("NEAR_LIMIT_RATIO", "0.8"));
+        let is_asked = !variables.flag("USE_PROMETHEUS")?;
+        let protocol = match variables.flag("USE_DOG_STATSD")? {
+            true => "dogstatsd".to_owned(),
+            false
+                if is_asked
+                    && (variables.get("USE_STATSD").is_none()
+                        || variables.flag("USE_STATSD")?) =>
+            {
+                variables.text("STATSD_PROTOCOL", "tcp")
+            }
+            false => return Ok(()),
+        };
+        let host = variables.text("STATSD_HOST", "localhost");
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let port = variables.text("STATSD_PORT", "8125");
+        self.option("--statsd", format!("{protocol}://{host}:{port}"));
+        if let Some(tags) = variables.pairs("EXTRA_TAGS")? {
+            self.option("--statsd-tags", tags);
+        }
+        let interval = variables.duration("STATS_FLUSH_INTERVAL", "10s")?.as_millis();
+        self.option("--statsd-interval", interval.clamp(1, 3_600_000).to_string());
         Ok(())
     }
 
@@ -324,7 +346,7 @@ impl Translation {
             self.options.push(("--shadow", None));
         }
         if !variables.flag("DISABLE_STATS")? {
-            self.option("--envoy-statistics", variables.text("NEAR_LIMIT_RATIO", "0.8"));
+            self.statistics(variables)?;
         }
         if variables.flag("LIMIT_RESPONSE_HEADERS_ENABLED")? {
             self.option("--fields", "three");
@@ -347,6 +369,14 @@ impl Translation {
 
 /// The longest age of a connection, in seconds: a year.
 const LONGEST: u64 = 31_536_000;
+
+/// `name=value,..` as a JSON object of texts. The service passes over what is no such pair.
+fn object(pairs: &str) -> String {
+    let pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));
+    let fields: serde_json::Map<_, _> =
+        pairs.map(|(name, value)| (name.to_owned(), value.into())).collect();
+    serde_json::Value::Object(fields).to_string()
+}
 
 /// What stands in a URL before the host: `password` or `user:password`.
 fn credentials(auth: &str) -> String {

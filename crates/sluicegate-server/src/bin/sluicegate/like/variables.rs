@@ -29,6 +29,18 @@ impl Variables<'_> {
         flag(&given).ok_or(format!("{name}: `{given}` is no boolean, expected true or false"))
     }
 
+    /// A map as Go reads it, `name:value,..`, as options have it: `name=value,..`.
+    pub(super) fn pairs(&self, name: &str) -> Result<Option<String>, String> {
+        let Some(given) = self.get(name) else { return Ok(None) };
+        let pairs = given.split(',').map(|pair| {
+            let (key, value) = pair.split_once(':')?;
+            (!key.contains('=')).then(|| format!("{key}={value}"))
+        });
+        let pairs: Option<Vec<_>> = pairs.collect();
+        let wrong = || format!("{name}: `{given}` is no list of pairs, expected a:b,c:d");
+        pairs.map(|pairs| Some(pairs.join(","))).ok_or_else(wrong)
+    }
+
     pub(super) fn host(&self, name: &str) -> Result<IpAddr, String> {
         let host = self.text(name, "0.0.0.0");
         if host == "localhost" {

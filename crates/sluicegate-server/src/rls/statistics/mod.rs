@@ -1,19 +1,23 @@
 //! Counts under the names of Envoy's rate limit service, so that dashboards and alarms that were made for it keep working.
 //!
-//! That service sends `ratelimit.service.rate_limit.DOMAIN.KEY_VALUE.STAT`, and its mapping for Prometheus makes labels of the
-//! parts. Both are written from the same counts here.
+//! That service sends `ratelimit.service.rate_limit.DOMAIN.KEY_VALUE.STAT` to a server of StatsD, and its mapping for Prometheus
+//! makes labels of the parts. Both are written from the same counts here. They are not in the recorder of the process, which
+//! the dashboard reads each second: there may be tens of thousands.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+mod plain;
+mod statsd;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use metrics::{
-    Counter, Histogram, Label, counter, describe_counter, describe_histogram, histogram,
-};
+use metrics::{Counter, Histogram, counter, describe_counter, describe_histogram, histogram};
 use sluicegate_config::envoy::service::{Answer, Plan, Request, Status};
 
+use self::plain::plain;
+pub use self::statsd::StatsD;
 use super::counters::Failure;
 
 /// The most names of limits. With `detailed_metric`, clients choose a part of them.
@@ -22,15 +26,11 @@ const NAMES: usize = 10_000;
 /// The longest name in bytes.
 const LONGEST: usize = 512;
 
-/// The method of gRPC that is counted.
-const METHOD: &str = "ShouldRateLimit";
-
 const LEFT_OUT: &str = "sluicegate_statistics_left_out_total";
-const ERRORS: &str = "ratelimit_service_should_rate_limit_error";
-const REQUESTS: &str = "ratelimit_service_total_requests";
 const SECONDS: &str = "ratelimit_service_response_time_seconds";
-const LOADED: &str = "ratelimit_service_config_load_success";
-const NOT_LOADED: &str = "ratelimit_service_config_load_error";
+
+/// Where times of calls are in StatsD.
+const TIMES: &str = "ratelimit_server.ShouldRateLimit.response_time";
 
 /// The counts of a service. Clones share them.
 #[derive(Clone)]
@@ -40,38 +40,28 @@ struct Inner {
     /// From which share of a limit on a request is near it.
     near: f32,
     limits: RwLock<HashMap<Box<str>, Arc<Counts>>>,
+    others: [Count; Other::ALL.len()],
     left_out: Counter,
     is_told: AtomicBool,
-    store_errors: Counter,
-    bad: Counter,
-    requests: Counter,
     seconds: Histogram,
-    loaded: Counter,
-    not_loaded: Counter,
+    /// How many calls took how many milliseconds since they were last taken. Only while somebody takes them.
+    times: Mutex<Option<BTreeMap<u64, u64>>>,
 }
 
 impl Statistics {
-    /// Registers what is always there. A recorder that is installed later does not see it.
+    /// Registers what is in the recorder. A recorder that is installed later does not see it.
     pub(crate) fn new(near: f32) -> Self {
         let what = "Descriptors that are not in the statistics of Envoy's service, because their names are too long or too many.";
         describe_counter!(LEFT_OUT, what);
-        describe_counter!(ERRORS, "Calls that were answered with an error.");
-        describe_counter!(REQUESTS, "Calls.");
         describe_histogram!(SECONDS, "How long calls took.");
-        describe_counter!(LOADED, "How often policies came into force.");
-        describe_counter!(NOT_LOADED, "How often policies were not valid.");
-        Part::ALL.iter().for_each(|part| describe_counter!(part.metric(), part.meaning()));
         Self(Arc::new(Inner {
             near,
             limits: RwLock::default(),
+            others: Default::default(),
             left_out: counter!(LEFT_OUT),
             is_told: AtomicBool::new(false),
-            store_errors: counter!(ERRORS, "err_type" => "redis_error"),
-            bad: counter!(ERRORS, "err_type" => "service_error"),
-            requests: counter!(REQUESTS, "grpc_method" => METHOD),
-            seconds: histogram!(SECONDS, "grpc_method" => METHOD),
-            loaded: counter!(LOADED),
-            not_loaded: counter!(NOT_LOADED),
+            seconds: histogram!(SECONDS, "grpc_method" => "ShouldRateLimit"),
+            times: Mutex::default(),
         }))
     }
 
@@ -88,22 +78,28 @@ impl Statistics {
 
     /// Counts a call that failed.
     pub(super) fn failed(&self, failure: &Failure) {
-        match failure {
-            Failure::Bad(_) => &self.0.bad,
-            Failure::Undecided(_) => &self.0.store_errors,
-        }
-        .increment(1);
+        self.count(match failure {
+            Failure::Bad(_) => Other::Bad,
+            Failure::Undecided(_) => Other::StoreError,
+        });
     }
 
     /// Counts a call of gRPC.
     pub(super) fn called(&self, took: Duration) {
-        self.0.requests.increment(1);
+        self.count(Other::Requests);
         self.0.seconds.record(took.as_secs_f64());
+        if let Some(times) = self.times().as_mut() {
+            *times.entry(rounded(took)).or_default() += 1;
+        }
     }
 
     /// Counts whether policies came into force.
     pub(crate) fn loaded(&self, is_in_force: bool) {
-        if is_in_force { &self.0.loaded } else { &self.0.not_loaded }.increment(1);
+        self.count(if is_in_force { Other::Loaded } else { Other::NotLoaded });
+    }
+
+    fn count(&self, other: Other) {
+        self.0.others[other as usize].add(1);
     }
 
     /// The counts of this name. `None` if it is too long, or one too many.
@@ -122,11 +118,132 @@ impl Statistics {
         let counts = limits.entry(name.into()).or_insert_with(|| Arc::new(Counts::new(name)));
         Some(Arc::clone(counts))
     }
+
+    /// All counts of limits at this moment.
+    fn limits(&self) -> Vec<Arc<Counts>> {
+        let limits = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
+        limits.values().cloned().collect()
+    }
+
+    fn times(&self) -> std::sync::MutexGuard<'_, Option<BTreeMap<u64, u64>>> {
+        self.0.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All counts as Prometheus reads them.
+    pub(crate) fn prometheus(&self) -> String {
+        let mut found: BTreeMap<(&str, String), (&str, u64)> = BTreeMap::new();
+        let mut add = |metric, meaning, labels, count: &Count| {
+            // Names with the same labels are one.
+            found.entry((metric, labels)).or_insert((meaning, 0)).1 += count.total();
+        };
+        for counts in self.limits() {
+            for (part, count) in Part::ALL.into_iter().zip(&counts.counts) {
+                add(part.metric(), part.meaning(), counts.labels.clone(), count);
+            }
+        }
+        for (other, count) in Other::ALL.into_iter().zip(&self.0.others) {
+            let [metric, labels, meaning, _] = other.texts();
+            add(metric, meaning, labels.to_owned(), count);
+        }
+        let (mut text, mut last) = (String::new(), "");
+        for ((metric, labels), (meaning, total)) in found {
+            if metric != last {
+                // A text never fails to be written to.
+                let _ = writeln!(text, "# HELP {metric} {meaning}\n# TYPE {metric} counter");
+                last = metric;
+            }
+            let _ = writeln!(text, "{metric}{labels} {total}");
+        }
+        text
+    }
+}
+
+/// The longest time in whole milliseconds that is told exactly, and the step and the end of longer ones: so there are few.
+const EXACT: u64 = 1_000;
+const STEP: u64 = 100;
+const SLOWEST: u64 = 60_000;
+
+fn rounded(took: Duration) -> u64 {
+    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).min(SLOWEST);
+    if millis < EXACT { millis } else { millis / STEP * STEP }
 }
 
 impl fmt::Debug for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statistics").field("near", &self.0.near).finish_non_exhaustive()
+    }
+}
+
+/// One number that grows.
+#[derive(Debug, Default)]
+struct Count {
+    total: AtomicU64,
+    /// How much of it StatsD has.
+    sent: AtomicU64,
+}
+
+impl Count {
+    fn add(&self, amount: u64) {
+        if amount > 0 {
+            self.total.fetch_add(amount, Ordering::Relaxed);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+}
+
+/// What is counted besides limits.
+#[derive(Debug, Clone, Copy)]
+enum Other {
+    StoreError,
+    Bad,
+    Requests,
+    Loaded,
+    NotLoaded,
+}
+
+impl Other {
+    const ALL: [Self; 5] =
+        [Self::StoreError, Self::Bad, Self::Requests, Self::Loaded, Self::NotLoaded];
+
+    /// The name and the labels at Prometheus, the meaning, and the name in StatsD.
+    const fn texts(self) -> [&'static str; 4] {
+        const ERRORS: &str = "ratelimit_service_should_rate_limit_error";
+        const FAILED: &str = "Calls that were answered with an error.";
+        match self {
+            Self::StoreError => [
+                ERRORS,
+                "{err_type=\"redis_error\"}",
+                FAILED,
+                "ratelimit.service.call.should_rate_limit.redis_error",
+            ],
+            Self::Bad => [
+                ERRORS,
+                "{err_type=\"service_error\"}",
+                FAILED,
+                "ratelimit.service.call.should_rate_limit.service_error",
+            ],
+            Self::Requests => [
+                "ratelimit_service_total_requests",
+                "{grpc_method=\"ShouldRateLimit\"}",
+                "Calls.",
+                "ratelimit_server.ShouldRateLimit.total_requests",
+            ],
+            Self::Loaded => [
+                "ratelimit_service_config_load_success",
+                "",
+                "How often policies came into force.",
+                "ratelimit.service.config_load_success",
+            ],
+            Self::NotLoaded => [
+                "ratelimit_service_config_load_error",
+                "",
+                "How often policies were not valid.",
+                "ratelimit.service.config_load_error",
+            ],
+        }
     }
 }
 
@@ -154,6 +271,17 @@ impl Part {
         }
     }
 
+    /// The last part of the name in StatsD.
+    const fn stat(self) -> &'static str {
+        match self {
+            Self::TotalHits => "total_hits",
+            Self::OverLimit => "over_limit",
+            Self::NearLimit => "near_limit",
+            Self::WithinLimit => "within_limit",
+            Self::ShadowMode => "shadow_mode",
+        }
+    }
+
     const fn meaning(self) -> &'static str {
         match self {
             Self::TotalHits => "Hits.",
@@ -169,24 +297,30 @@ impl Part {
 type Parts = [u64; Part::ALL.len()];
 
 /// The counts of a limit.
-struct Counts([Counter; Part::ALL.len()]);
+struct Counts {
+    /// As StatsD has it.
+    name: String,
+    /// As Prometheus has them.
+    labels: String,
+    counts: [Count; Part::ALL.len()],
+}
 
 impl Counts {
     fn new(name: &str) -> Self {
         let name = plain(name);
         // As the mapping of the service has it, further parts of the name are left out. A dot in a domain or a value also
         // divides.
-        let labels = ["domain", "key1", "key2"].into_iter().zip(name.split('.'));
-        let labels: Vec<_> = labels.map(|(key, part)| Label::new(key, part.to_owned())).collect();
-        Self(Part::ALL.map(|part| counter!(part.metric(), labels.clone())))
+        let labels =
+            ["domain", "key1", "key2"].into_iter().zip(name.split('.')).map(|(key, part)| {
+                let part = part.replace('\\', "\\\\").replace('"', "\\\"");
+                format!("{key}=\"{part}\"")
+            });
+        let labels = format!("{{{}}}", labels.collect::<Vec<_>>().join(","));
+        Self { name, labels, counts: Default::default() }
     }
 
     fn add(&self, parts: &Parts) {
-        for (counter, amount) in self.0.iter().zip(parts) {
-            if *amount > 0 {
-                counter.increment(*amount);
-            }
-        }
+        self.counts.iter().zip(parts).for_each(|(count, amount)| count.add(*amount));
     }
 }
 
@@ -217,44 +351,6 @@ fn parts(status: &Status, near: f32) -> Parts {
 )]
 fn near_from(count: u32, share: f32) -> u64 {
     f64::from(count as f32 * share).floor() as u64
-}
-
-/// A name without the characters that divide one line from the next, and a name from its value. The dots of addresses do not
-/// divide either.
-fn plain(name: &str) -> String {
-    let mut plain = String::with_capacity(name.len());
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        let length = address(rest);
-        if length > 0 {
-            plain.push_str(&rest[..length].replace('.', "_"));
-            rest = &rest[length..];
-            continue;
-        }
-        let divides = matches!(first, ':' | '|') || first.is_control();
-        plain.push(if divides { '_' } else { first });
-        rest = &rest[first.len_utf8()..];
-    }
-    plain
-}
-
-/// The length of what looks like an address of IPv4 at the begin of a text, or 0: four times one to three digits.
-fn address(text: &str) -> usize {
-    let mut length = 0;
-    for part in 0..4 {
-        if part > 0 {
-            if !text[length..].starts_with('.') {
-                return 0;
-            }
-            length += 1;
-        }
-        let digits = text[length..].bytes().take_while(u8::is_ascii_digit).count().min(3);
-        if digits == 0 {
-            return 0;
-        }
-        length += digits;
-    }
-    length
 }
 
 #[cfg(test)]
@@ -318,22 +414,6 @@ mod tests {
             (100, -1.0, 0),
         ] {
             assert_eq!(near_from(count, share), from, "{share} of {count}");
-        }
-    }
-
-    #[test]
-    fn no_name_divides_lines_and_addresses_do_not_divide_names() {
-        for (name, expected) in [
-            ("edge.user_alice", "edge.user_alice"),
-            ("edge.remote_address_10.0.0.7", "edge.remote_address_10_0_0_7"),
-            ("edge.a_b:c|d\ne", "edge.a_b_c_d_e"),
-            ("edge.v_1.2.3", "edge.v_1.2.3"),
-            ("1.2.3.4.5.6.7.8", "1_2_3_4.5_6_7_8"),
-            ("1234.5.6.7890", "1234_5_6_7890"),
-            ("ż.1.2.3.", "ż.1.2.3."),
-            ("", ""),
-        ] {
-            assert_eq!(plain(name), expected);
         }
     }
 
