@@ -219,6 +219,22 @@ impl ServiceBuilder {
         self
     }
 
+    /// Counts each descriptor of Envoy by itself, as Envoy's service does: a request that one limit refuses is charged by all
+    /// others too, and hits beyond a limit are counted. The default is no: what one limit refuses is charged by none.
+    ///
+    /// The store counts without refusing, so it has to know all of a count: no store that takes parts of limits out of Redis.
+    pub fn apart(mut self, apart: bool) -> Self {
+        self.envoy.apart = apart;
+        self
+    }
+
+    /// Takes every limit of Envoy's files for a quota, and so refuses a request only if all of its descriptors are over: the
+    /// global quota mode of Envoy's service. It is for descriptors that are counted [apart](Self::apart).
+    pub fn quota(mut self, quota: bool) -> Self {
+        self.envoy.quota = quota;
+        self
+    }
+
     /// Also counts under the names of Envoy's rate limit service, such as `ratelimit_service_rate_limit_over_limit` with the labels
     /// `domain`, `key1` and `key2`. A descriptor is near its limit once more than this share of it is spent; the service's
     /// default is 0.8. At most 10,000 names are counted.
@@ -268,8 +284,12 @@ impl ServiceBuilder {
     ///
     /// # Errors
     ///
-    /// If the store cannot keep a limit of the policies.
+    /// If the store cannot keep a limit of the policies, or two settings contradict each other.
     pub fn build(self) -> Result<Service, PoliciesError> {
+        if self.envoy.quota && !self.envoy.apart {
+            let what = "every limit is a quota: expected descriptors that are counted apart";
+            return Err(PoliciesError::of(what.to_owned()));
+        }
         let (store, source) = match self.store {
             Some(store) => (store, self.source),
             None => {

@@ -233,7 +233,7 @@ pub struct PoliciesError {
 }
 
 impl PoliciesError {
-    fn of(lines: String) -> Self {
+    pub(crate) fn of(lines: String) -> Self {
         Self { lines, several: false }
     }
 

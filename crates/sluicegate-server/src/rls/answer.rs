@@ -153,6 +153,12 @@ fn judged(
     let Some(decision) = decision else { return (without_limit(request, false), Vec::new()) };
     let now = service.clock().now();
     let Judgement { answer, give_back, reports } = plan.judge(decision, given, now);
+    if service.envoy_settings().apart && !answer.decision.is_admitted() {
+        // The store has refused nothing.
+        if let Some(watch) = &service.observer().watch {
+            watch.saw(&answer.decision, plan.charge());
+        }
+    }
     if let Some(statistics) = service.statistics() {
         statistics.descriptors(plan, request, &answer);
     }

@@ -21,7 +21,8 @@ impl Rls {
         Self(service.clone())
     }
 
-    async fn decide(&self, fields: &HeaderMap, bytes: &[u8]) -> Result<Bytes, Status> {
+    /// Decides about a message, and returns the answer in its frame.
+    pub(super) async fn decide(&self, fields: &HeaderMap, bytes: &[u8]) -> Result<Bytes, Status> {
         let message = Message::read(bytes)
             .map_err(|malformed| self.unread(Status::internal(malformed.to_string())))?;
         let request = message::request(message)

@@ -6,6 +6,8 @@ mod answer;
 mod counters;
 mod grpc;
 mod message;
+#[cfg(test)]
+mod model;
 mod rules;
 mod statistics;
 mod wire;

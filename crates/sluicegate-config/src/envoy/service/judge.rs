@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use sluicegate_core::Decision;
-use sluicegate_core::adapter::{Charge, Debit};
-use sluicegate_core::limit::LimitStatus;
+use sluicegate_core::adapter::{Charge, Debit, Outcome};
+use sluicegate_core::limit::{LimitStatus, Verdict};
 
 use super::plan::{Place, Plan, Slot};
 use super::request::Hits;
-use super::rule::{Rule, Unit};
+use super::rule::{Rate, Rule, Unit};
 
 /// The answer to a request, and what the store has to be told.
 #[derive(Debug)]
@@ -26,6 +26,9 @@ impl Plan<'_> {
     /// the Unix epoch. `given` is the status of each credit after it was given back, which comes before the decision;
     /// `None` where the store failed.
     pub fn judge(&self, decision: Decision, given: &[Option<LimitStatus>], now: u64) -> Judgement {
+        if self.settings.apart {
+            return self.judge_apart(&decision, given, now);
+        }
         let statuses: Vec<_> = decision.statuses().collect();
         let given = self.after(given, &statuses);
         let status = |slot: &Slot<'_>| slot.status(&statuses, &given, now);
@@ -45,6 +48,110 @@ impl Plan<'_> {
         let spent_quotas = (!quotas.is_empty()).then_some(spent);
         let answer = Answer { is_over, statuses, spent_quotas, decision };
         Judgement { answer, give_back, reports }
+    }
+
+    /// The answer where each descriptor is counted by itself. The service adds the hits of one descriptor after the other, also
+    /// over the limit, and then compares.
+    fn judge_apart(
+        &self,
+        decision: &Decision,
+        given: &[Option<LimitStatus>],
+        now: u64,
+    ) -> Judgement {
+        let mut counted: Vec<_> = decision.statuses().cloned().collect();
+        let given = self.after(given, &decision.statuses().collect::<Vec<_>>());
+        // What was spent before the next descriptor that meets the same limit.
+        let before = |(debit, status): (&Debit, &LimitStatus)| {
+            spent(status) - if status.charged > 0 { debit.cost } else { 0 }
+        };
+        let mut counts: Vec<_> = self.charge.debits().zip(&counted).map(before).collect();
+        let statuses: Vec<_> = self
+            .slots
+            .iter()
+            .map(|slot| {
+                let (limit, reset) = (slot.limit(), slot.window_ends(now));
+                let Some((rule, rate)) = slot.rate() else {
+                    return slot.status(&[], &[], now);
+                };
+                let hits = slot.hits.spent();
+                let mut none = 0;
+                let before = match slot.place {
+                    Place::Debit(at) => counts.get_mut(at).unwrap_or(&mut none),
+                    Place::Credit(at) => {
+                        none = given.get(at).copied().flatten().map_or(0, spent);
+                        &mut none
+                    }
+                    _ => &mut none,
+                };
+                let after = before.saturating_add(hits);
+                let before = std::mem::replace(before, after);
+                let count = u64::from(rate.count);
+                let remaining = u32::try_from(count.saturating_sub(after)).unwrap_or(u32::MAX);
+                let would_be_over = after > count && !matches!(slot.place, Place::Credit(_));
+                let is_over = would_be_over && !rule.shadow;
+                if let Place::Debit(at) = slot.place {
+                    counted[at].refused |= is_over;
+                }
+                Status {
+                    is_over,
+                    would_be_over,
+                    limit,
+                    remaining,
+                    until_reset: reset,
+                    hits,
+                    before,
+                }
+            })
+            .collect();
+        let is_quota = |slot: &Slot<'_>| {
+            let is_quota = slot.rule.as_ref().is_some_and(|rule| rule.quota);
+            slot.place != Place::Unlimited && (self.settings.quota || is_quota)
+        };
+        let quotas: Vec<_> =
+            (0..self.slots.len()).filter(|at| is_quota(&self.slots[*at])).collect();
+        let spent: Vec<_> = quotas.iter().copied().filter(|at| statuses[*at].is_over).collect();
+        let over = statuses.iter().filter(|status| status.is_over).count();
+        // A request may go on while one of its quotas has something left, and so it may if it meets no other limit.
+        let is_over = over > spent.len() || !quotas.is_empty() && spent.len() == quotas.len();
+        let is_over = is_over && !self.settings.shadow;
+        let meets_one = quotas.iter().any(|at| self.slots[*at].rule.is_some());
+        let spent_quotas = meets_one.then_some(spent);
+        let decision = self.decision(counted, is_over);
+        let answer = Answer { is_over, statuses, spent_quotas, decision };
+        Judgement { answer, give_back: Vec::new(), reports: Vec::new() }
+    }
+
+    /// The decision by the rules, where limits only count.
+    fn decision(&self, mut counted: Vec<LimitStatus>, is_over: bool) -> Decision {
+        for slot in &self.slots {
+            let (Place::Debit(at), Some((rule, rate))) = (slot.place, slot.rate()) else {
+                continue;
+            };
+            let Some(status) = counted.get_mut(at).filter(|status| status.limit == rate.counting)
+            else {
+                continue;
+            };
+            let spent = spent(status);
+            let is_shadow =
+                rule.shadow || rule.quota || self.settings.shadow || self.settings.quota;
+            let limit =
+                if is_shadow { rate.limit.try_shadow().unwrap_or(rate.limit) } else { rate.limit };
+            status.remaining = u64::from(rate.count).saturating_sub(spent);
+            status.shadowed = is_shadow && (status.refused || spent > u64::from(rate.count));
+            status.refused &= !is_shadow;
+            if status.refused {
+                (status.charged, status.retry) = (0, status.reset);
+            }
+            status.limit = limit;
+        }
+        let retry_after =
+            counted.iter().filter(|status| status.refused).filter_map(|status| status.retry).max();
+        let verdict = match is_over {
+            true => Verdict::Refuse { retry_after },
+            false => Verdict::Admit { wait: Duration::ZERO },
+        };
+        let debits = self.charge.debits().map(|debit| (&debit.limit, debit.cost));
+        Outcome::from_parts(verdict, counted).decision(debits)
     }
 
     /// The status of each credit after the request: what was given back may have been spent by the request itself.
@@ -93,11 +200,25 @@ impl Plan<'_> {
     }
 }
 
+fn spent(status: &LimitStatus) -> u64 {
+    status.limit.capacity().saturating_sub(status.remaining)
+}
+
 fn is_charged(status: &LimitStatus) -> bool {
     status.charged > 0 && !status.receipt.is_void()
 }
 
 impl Slot<'_> {
+    /// The rule and its rate, if it has one.
+    fn rate(&self) -> Option<(&Rule, Rate)> {
+        let rule = self.rule.as_deref()?;
+        Some((rule, rule.rate?))
+    }
+
+    fn limit(&self) -> Option<CurrentLimit> {
+        self.rule.as_deref().and_then(current)
+    }
+
     fn is_quota(&self) -> bool {
         let is_counted = matches!(self.place, Place::Debit(_) | Place::Shut);
         is_counted && self.rule.as_ref().is_some_and(|rule| rule.quota && !rule.shadow)
@@ -110,7 +231,7 @@ impl Slot<'_> {
         given: &[Option<&LimitStatus>],
         now: u64,
     ) -> Status {
-        let limit = self.rule.as_ref().and_then(|rule| current(rule));
+        let limit = self.limit();
         match self.place {
             Place::Free => Status::default(),
             Place::Unlimited => Status { remaining: u32::MAX, ..Status::default() },
@@ -125,7 +246,7 @@ impl Slot<'_> {
                 let Some(status) = statuses.get(at) else { return Status::default() };
                 let is_spent = self.hits == Hits::Look && status.remaining == 0;
                 let hits = self.hits.spent();
-                let after = status.limit.capacity().saturating_sub(status.remaining);
+                let after = spent(status);
                 let is_charged = status.charged > 0;
                 Status {
                     would_be_over: status.refused || status.shadowed || is_spent,
@@ -180,10 +301,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The status of the limit with the least left, of one that refuses if there is one.
+    /// The status of the limit with the least left, of the last one that refuses by itself if there is one.
     pub fn tightest(&self) -> Option<&Status> {
-        let limited = self.statuses.iter().filter(|status| status.limit.is_some());
-        limited.min_by_key(|status| (!status.is_over, status.remaining))
+        let quotas = self.spent_quotas.as_deref().unwrap_or_default();
+        let limited = || {
+            let statuses = self.statuses.iter().enumerate();
+            statuses.filter(|(_, status)| status.limit.is_some())
+        };
+        let refuses = |(at, status): &(usize, &Status)| status.is_over && !quotas.contains(at);
+        let tightest = limited().rfind(refuses);
+        let tightest = tightest.or_else(|| limited().min_by_key(|(_, status)| status.remaining));
+        tightest.map(|(_, status)| status)
     }
 }
 

@@ -36,6 +36,8 @@
 //!
 //! # Differences from the service
 //!
+//! With [`Settings::apart`], there are none in what is counted. Without it:
+//!
 //! - A request that one limit refuses is charged by none. The service charges the others. Hits that a descriptor names
 //!   itself are an exception: see [`Hits::Report`].
 //! - A descriptor that only looks, with 0 hits, is refused if nothing is left. In the service it is refused if more

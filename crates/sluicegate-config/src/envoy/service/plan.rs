@@ -10,7 +10,7 @@ use sluicegate_core::limit::LimitError;
 
 use super::domain::{Domain, Domains, MatchedRule};
 use super::request::{BadRequest, Descriptor, Hits, Request};
-use super::rule::{Rate, Rule};
+use super::rule::{MOST_HITS, Rate, Rule};
 
 /// How a service decides, besides its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,11 +21,17 @@ pub struct Settings {
     pub overrides: bool,
     /// Whether no request is refused, whatever its limits say.
     pub shadow: bool,
+    /// Whether each descriptor is counted by itself, as in the service: a limit that refuses a request is charged, and so are
+    /// all others that the request meets. The default is no: what one limit refuses is charged by none.
+    pub apart: bool,
+    /// Whether every limit is a quota, as in the global quota mode of the service. It is for descriptors that are counted
+    /// [apart](Self::apart).
+    pub quota: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { overrides: true, shadow: false }
+        Self { overrides: true, shadow: false, apart: false, quota: false }
     }
 }
 
@@ -125,9 +131,10 @@ impl<'d> Plan<'d> {
             None => Place::Free,
             Some(MatchedRule { rule, shared }) => match rule.rate {
                 None => Place::Unlimited,
-                Some(Rate { count: 0, .. }) => Place::Shut,
+                Some(Rate { count: 0, .. }) if !self.settings.apart => Place::Shut,
                 Some(rate) => {
-                    let limit = self.limit(rule, rate.limit());
+                    let limit = if self.settings.apart { rate.counting } else { rate.limit() };
+                    let limit = self.limit(rule, limit);
                     let key = key(domain, rate, &descriptor.entries, shared);
                     self.place(limit, key, hits)?
                 }
@@ -140,7 +147,7 @@ impl<'d> Plan<'d> {
     /// The limit of a rule that refuses nothing by itself is a shadow.
     fn limit(&self, rule: &Rule, limit: Limit) -> Limit {
         let is_shadow = self.settings.shadow || rule.shadow || rule.quota;
-        if is_shadow { limit.try_shadow().unwrap_or(limit) } else { limit }
+        if is_shadow && !self.settings.apart { limit.try_shadow().unwrap_or(limit) } else { limit }
     }
 
     fn place(&mut self, limit: Limit, key: KeyBuf, hits: Hits) -> Result<Place, BadRequest> {
@@ -150,8 +157,9 @@ impl<'d> Plan<'d> {
             return Ok(Place::Credit(self.credits.len() - 1));
         }
         let id = limit.id();
+        let most = if self.settings.apart { MOST_HITS } else { u64::MAX };
         self.charge
-            .add(limit, key, hits.spent())
+            .add(limit, key, hits.spent().min(most))
             .map_err(|missing| BadRequest::of_client(missing.to_string()))?;
         let mut debits = self.charge.debits();
         let at = debits.position(|debit| debit.limit.id() == id && debit.key == key);

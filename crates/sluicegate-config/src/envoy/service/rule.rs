@@ -41,12 +41,22 @@ pub struct Rate {
     pub unit: Unit,
     /// The limit that counts.
     pub(super) limit: Limit,
+    /// The limit that counts where descriptors are counted apart: see [`COUNTED`].
+    pub(super) counting: Limit,
 }
+
+/// How much a window counts where descriptors are counted apart. That is more than all of a rule: hits are counted over it too,
+/// as in the service, and compared afterwards. So a store admits them all, and a rule that is changed finds the same count.
+const COUNTED: u64 = 1 << 50;
+
+/// The most hits of one descriptor that are counted then: more than every rule allows, and few enough for many calls.
+pub(super) const MOST_HITS: u64 = 1 << 33;
 
 impl Rate {
     /// A rate whose limit has this name in metrics.
     pub(super) fn new(count: u32, unit: Unit, name: &str) -> Result<Self, LimitError> {
-        Ok(Self { count, unit, limit: unit.window(count, name)? })
+        let limit = unit.window(u64::from(count.max(1)), name)?;
+        Ok(Self { count, unit, limit, counting: unit.window(COUNTED, name)? })
     }
 
     /// The limit that counts. It admits 1 where the rate allows 0.
@@ -140,9 +150,7 @@ impl Unit {
 
     /// A fixed window of `count` in each unit, with this name. What was spent is kept when the count changes. No
     /// window holds 0: a rule of 0 refuses by itself.
-    pub(super) fn window(self, count: u32, name: &str) -> Result<Limit, LimitError> {
-        Limit::try_fixed_window(u64::from(count.max(1)), self.period())?
-            .try_named(name)?
-            .try_carried()
+    pub(super) fn window(self, count: u64, name: &str) -> Result<Limit, LimitError> {
+        Limit::try_fixed_window(count, self.period())?.try_named(name)?.try_carried()
     }
 }

@@ -54,7 +54,9 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .watch(&refused(deciding.show_keys)?)
         .allow_resets(deciding.allow_resets)
         .nothing_leased(deciding.nothing_leased)
-        .overrides(!deciding.no_overrides);
+        .overrides(!deciding.no_overrides)
+        .apart(deciding.envoy_counting)
+        .quota(deciding.envoy_quotas);
     let service = match statistics.envoy_statistics {
         Some(near_limit_ratio) => service.statistics(near_limit_ratio),
         None => service,
@@ -329,6 +331,13 @@ pub(super) struct Deciding {
     /// Opens `/v1/reset`, with which every client of the HTTP API can clear the count of any key.
     #[arg(long)]
     pub(super) allow_resets: bool,
+    /// Counts descriptors of Envoy as Envoy's rate limit service does, each by itself: a request that one limit refuses is charged
+    /// by all others too, and hits beyond a limit are counted. Without it, what one limit refuses is charged by none.
+    #[arg(long, conflicts_with = "redis_lease")]
+    pub(super) envoy_counting: bool,
+    /// Takes every limit of Envoy's files for a quota, and refuses a request only if all of its descriptors are over.
+    #[arg(long, requires = "envoy_counting")]
+    pub(super) envoy_quotas: bool,
     /// Ignores the `limit` in descriptors of Envoy, which otherwise replaces that of the file.
     #[arg(long)]
     pub(super) no_overrides: bool,

@@ -103,7 +103,7 @@ impl Statistics {
     }
 
     /// The counts of this name. `None` if it is too long, or one too many.
-    fn counts(&self, name: &str) -> Option<Arc<Counts>> {
+    pub(super) fn counts(&self, name: &str) -> Option<Arc<Counts>> {
         let known = self.0.limits.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         if known.is_some() || name.len() > LONGEST {
             return known;
@@ -294,10 +294,10 @@ impl Part {
 }
 
 /// An amount for each part.
-type Parts = [u64; Part::ALL.len()];
+pub(super) type Parts = [u64; Part::ALL.len()];
 
 /// The counts of a limit.
-struct Counts {
+pub(super) struct Counts {
     /// As StatsD has it.
     name: String,
     /// As Prometheus has them.
@@ -317,6 +317,11 @@ impl Counts {
             });
         let labels = format!("{{{}}}", labels.collect::<Vec<_>>().join(","));
         Self { name, labels, counts: Default::default() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn totals(&self) -> Parts {
+        self.counts.each_ref().map(Count::total)
     }
 
     fn add(&self, parts: &Parts) {

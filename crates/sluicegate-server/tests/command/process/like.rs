@@ -66,7 +66,8 @@ async fn a_deployment_of_envoys_service_is_answered_from_its_folder_and_its_redi
     symlink("two", directory.join("next")).expect("a link");
     std::fs::rename(directory.join("next"), &second.file).expect("a swap");
     second.says("policies reloaded");
-    assert_eq!(admitted(&mut client, 9).await, 4);
+    // Six were counted, as that service counts.
+    assert_eq!(admitted(&mut client, 9).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_redis::Redis;
+use sluicegate_server::{Policies, Service};
 use sluicegate_tests::servers;
 
 use super::http::post;
@@ -57,6 +58,53 @@ async fn hits_mean_the_same_as_in_memory() {
     assert!(is_over(&server.ask(vec![hits(user(), 0)]).await));
     assert_eq!(statuses(&server.ask(vec![back(user(), 100)]).await), [(Code::Ok, 6)]);
     assert_eq!(statuses(&server.ask(vec![hits(user(), 1)]).await), [(Code::Ok, 5)]);
+}
+
+#[tokio::test]
+async fn descriptors_that_are_counted_apart_mean_the_same_in_redis_and_in_memory() {
+    let redis = servers::Server::start();
+    let deadline = Duration::from_secs(10);
+    let store = Redis::builder().url(&redis.url()).deadline(deadline).build().expect("a store");
+    let in_redis =
+        start_with(FILE, |service| service.store(store).deadline(deadline).apart(true)).await;
+    let in_memory = start_with(FILE, |service| service.apart(true)).await;
+    for mut server in [in_redis, in_memory] {
+        let (ok, over) = (Code::Ok, Code::OverLimit);
+        let user = |name| descriptor(&[("user", name)]);
+        for (user_left, all) in
+            [(5, (ok, 2)), (4, (ok, 1)), (3, (ok, 0)), (2, (over, 0)), (1, (over, 0))]
+        {
+            let both = vec![user("a"), descriptor(&[("all", "x")])];
+            assert_eq!(statuses(&server.ask(both).await), [(ok, user_left), all]);
+        }
+        // What goes beyond the limit is counted.
+        for (name, hit, expected) in [
+            ("a", 2, (over, 0)),
+            ("a", 1, (over, 0)),
+            ("b", 6, (ok, 0)),
+            // A window that is full is not over.
+            ("b", 0, (ok, 0)),
+            ("b", 1, (over, 0)),
+            ("b", 0, (over, 0)),
+            ("c", 100, (over, 0)),
+            ("c", 0, (over, 0)),
+        ] {
+            let answer = server.ask(vec![hits(user(name), hit)]).await;
+            assert_eq!(statuses(&answer), [expected], "{name} {hit}");
+        }
+        // Seven were counted, of which three are given back.
+        assert_eq!(statuses(&server.ask(vec![back(user("b"), 3)]).await), [(ok, 2)]);
+        // One after the other, also for one limit.
+        let twice = vec![hits(user("d"), 4), hits(user("d"), 1), hits(user("d"), 2)];
+        assert_eq!(statuses(&server.ask(twice).await), [(ok, 2), (ok, 1), (over, 0)]);
+    }
+}
+
+#[test]
+fn counting_apart_and_other_settings_do_not_contradict_each_other() {
+    let service = || Service::builder(Policies::new());
+    assert!(service().quota(true).build().is_err());
+    assert!(service().apart(true).quota(true).build().is_ok());
 }
 
 /// What a server says over gRPC, and the status of its answer at `/json`.

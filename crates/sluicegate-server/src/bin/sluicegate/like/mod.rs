@@ -72,7 +72,7 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 29] = [
+const INSTEAD: [(&str, &str, &str); 28] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
@@ -81,11 +81,6 @@ const INSTEAD: [(&str, &str, &str); 29] = [
     ("LIMIT_LIMIT_HEADER", "RateLimit-Limit", "the field is `RateLimit-Limit`"),
     ("LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "the field is `RateLimit-Remaining`"),
     ("LIMIT_RESET_HEADER", "RateLimit-Reset", "the field is `RateLimit-Reset`"),
-    (
-        "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
-        "true",
-        "what one limit refuses is charged to none",
-    ),
     ("EXPIRATION_JITTER_MAX_SECONDS", "", "rows in Redis expire without jitter"),
     ("LOCAL_CACHE_SIZE_IN_BYTES", "0", "the store answers every request"),
     ("REDIS_PERSECOND", "false", "limits of a second are counted in the Redis of all others"),
@@ -113,11 +108,10 @@ const PAUSES: &str = "the management server is called again after 0.5 to 15 seco
 const METRICS: &str = "statistics are at `/metrics` of the debug port, for Prometheus";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
-const ONLY: [(&str, &str, &str); 5] = [
+const ONLY: [(&str, &str, &str); 4] = [
     ("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server"),
     ("GRPC_UDS", "", "the gRPC port is one of TCP"),
     ("GRPC_CLIENT_TLS_SAN", "", "names in the certificates of clients are not compared"),
-    ("QUOTA_MODE", "false", "`quota_mode` is read from the files, at each descriptor"),
     ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the certificate of Redis is always checked"),
 ];
 
@@ -344,6 +338,19 @@ impl Translation {
         }
         if variables.flag("SHADOW_MODE")? {
             self.options.push(("--shadow", None));
+        }
+        let is_apart = !variables.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT")?;
+        let is_quota = variables.flag("QUOTA_MODE")?;
+        match (is_apart, is_quota) {
+            (false, true) => {
+                let what = "expected no QUOTA_MODE, in which each descriptor is counted by itself";
+                return Err(format!("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: {what}"));
+            }
+            (false, false) => {}
+            (true, is_quota) => {
+                self.options.push(("--envoy-counting", None));
+                self.options.extend(is_quota.then_some(("--envoy-quotas", None)));
+            }
         }
         if !variables.flag("DISABLE_STATS")? {
             self.statistics(variables)?;

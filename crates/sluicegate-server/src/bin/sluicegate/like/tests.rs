@@ -32,6 +32,7 @@ fn an_empty_environment_has_the_defaults_of_the_service() {
             ("--connection-grace", Some("3600")),
             ("--deadline-ms", Some("10000")),
             ("--envoy", Some("/srv/runtime_data/current/config")),
+            ("--envoy-counting", None),
             ("--envoy-statistics", Some("0.8")),
             ("--statsd", Some("tcp://localhost:8125")),
             ("--statsd-interval", Some("10000")),
@@ -114,6 +115,7 @@ fn variables_become_options() {
             ],
         ),
         (&[("SHADOW_MODE", "true")], &["--shadow"]),
+        (&[("QUOTA_MODE", "1")], &["--envoy-quotas"]),
         (&[("NEAR_LIMIT_RATIO", "0.5")], &["--envoy-statistics=0.5"]),
         (&[("DISABLE_STATS", "true"), ("NEAR_LIMIT_RATIO", "0.5"), ("STATSD_HOST", "x")], &[]),
         (
@@ -203,7 +205,6 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
         ("BACKEND_TYPE", "memcache"),
         ("GRPC_UDS", "/run/ratelimit.sock"),
         ("GRPC_CLIENT_TLS_SAN", "spiffe://edge"),
-        ("QUOTA_MODE", "1"),
         ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true"),
         ("PORT", "http"),
         ("EXTRA_TAGS", "a=b"),
@@ -216,6 +217,10 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
         let what = translated(&[(name, value)]).expect_err(name);
         assert!(what.starts_with(name) || what.starts_with("GRPC_SERVER_TLS_CERT"), "{what}");
     }
+    let all_or_none = ("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "true");
+    let options = translated(&[all_or_none]).expect("a translation").options;
+    assert!(options.iter().all(|(name, _)| *name != "--envoy-counting"));
+    assert!(translated(&[all_or_none, ("QUOTA_MODE", "true")]).is_err());
     let redis = [("REDIS_URL", "main"), ("REDIS_TYPE", "SENTINEL")];
     assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_URL")));
     let redis = [("REDIS_URL", "/r"), ("REDIS_TLS", "true")];
