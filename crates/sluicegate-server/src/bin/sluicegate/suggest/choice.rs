@@ -40,7 +40,9 @@ pub(super) struct Choice {
     pub(super) touched: f64,
     /// Those who look automatic, by their place, and whether the limit may touch them.
     pub(super) automatic: Vec<(usize, bool)>,
-    /// All who do not.
+    /// Whether the limit is not made for them.
+    pub(super) leaves_out: bool,
+    /// All for whom the limit is made.
     pub(super) people: f64,
 }
 
@@ -76,14 +78,26 @@ fn seconds(unit: &str) -> f64 {
     }
 }
 
-/// The limit that fits, unless nobody is left who does not look automatic.
+/// The largest share of clients that is left out because it looks automatic. Where more do, programs are who the service
+/// is for, and a limit that is not made for them would refuse them.
+const MOST_LEFT_OUT: f64 = 0.05;
+
+/// The limit that fits, unless there are no clients.
 pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
     let clients = &population.clients;
+    let weight = |clients: &[&Client]| -> f64 {
+        clients.iter().map(|client| population.weight(client)).sum()
+    };
     let automatic: Vec<_> =
         (0..clients.len()).filter(|at| clients[*at].looks_automatic(terms.resolution)).collect();
-    let people: Vec<&Client> =
-        clients.iter().filter(|client| !client.looks_automatic(terms.resolution)).collect();
-    let count: f64 = people.iter().map(|client| population.weight(client)).sum();
+    let all: Vec<&Client> = clients.iter().collect();
+    let mut people = all.clone();
+    people.retain(|client| !client.looks_automatic(terms.resolution));
+    let leaves_out = weight(&people) >= (1.0 - MOST_LEFT_OUT) * weight(&all);
+    if !leaves_out {
+        people = all;
+    }
+    let count = weight(&people);
     if people.is_empty() {
         return None;
     }
@@ -134,6 +148,7 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
         quota: None,
         touched: 0.0,
         automatic: Vec::new(),
+        leaves_out,
         people: count,
     };
     choice.quota = quota.map(|(needed, window)| (round_up(needed * terms.room), window)).filter(

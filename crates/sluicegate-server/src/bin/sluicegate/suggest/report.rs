@@ -201,9 +201,14 @@ impl Findings<'_> {
         let count = automatic.len();
         let _ = writeln!(
             text,
-            "\n{} look{} automatic. The limits are made for the others.",
+            "\n{} look{} automatic. The limits are made for {}.",
             clients(count as f64),
-            if count == 1 { "s" } else { "" }
+            if count == 1 { "s" } else { "" },
+            if choice.leaves_out {
+                "the others"
+            } else {
+                "all, because these are too many to be left out"
+            }
         );
         for (number, (at, is_touched)) in automatic.into_iter().take(10).enumerate() {
             let client = &self.population.clients[at];
@@ -234,7 +239,8 @@ impl Findings<'_> {
     /// A file of rules, with what they are made of.
     pub(super) fn rules(&self, command: &str) -> String {
         let Some(choice) = &self.choice else {
-            return "# All clients look automatic, so nothing tells what people need.\n".to_owned();
+            return "# No request has this key, so nothing tells what its clients need.\n"
+                .to_owned();
         };
         let Terms { touch, room, span: length, resolution } = self.terms;
         let mut text = format!("# {command}\n#\n");
@@ -248,7 +254,11 @@ impl Findings<'_> {
             percent(touch)
         ));
         let automatic = choice.automatic.len();
-        if automatic > 0 {
+        if automatic > 0 && !choice.leaves_out {
+            comment(format!(
+                "Clients that look automatic are too many to be left out: {automatic}."
+            ));
+        } else if automatic > 0 {
             let touched = choice.automatic.iter().filter(|(_, is_touched)| *is_touched).count();
             comment(format!(
                 "Clients that look automatic are left out: {automatic}. The limits refuse {touched} of them."

@@ -229,6 +229,25 @@ fn rates_and_counts_are_those_of_the_clients() {
     assert!((population.refused(MINUTE, place) - share).abs() < 1e-9);
 }
 
+/// Other servers as clients, each of which asks at its own steady rate.
+#[test]
+fn where_programs_are_the_clients_limits_are_made_for_them() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(5));
+    people(&mut truth, &mut dice, 20);
+    for number in 0..20 {
+        scraper(&mut truth, &mut dice, 30.0 + 30.0 * f64::from(number));
+        let times = truth.remove("10.9.9.9").expect("a client");
+        truth.insert(format!("10.8.8.{number}"), times);
+    }
+    let (tables, rules) =
+        suggested(&["--touch", "0", "--format", FORMAT], &log(&truth, |_| "/"), CLIENTS)
+            .expect("rules");
+    assert!(tables.contains("20 clients look automatic"), "{tables}");
+    assert!(rules.contains("too many to be left out: 20"), "{rules}");
+    let (rate, burst) = bucket(&rules);
+    assert_eq!(refused(&truth, rate, burst), Vec::<&str>::new(), "{rules}");
+}
+
 #[test]
 fn the_burst_of_a_rate_is_the_least_that_refuses_nothing() {
     let (mut truth, mut dice) = (Truth::new(), Dice(3));
