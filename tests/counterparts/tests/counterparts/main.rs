@@ -5,6 +5,7 @@ mod browser;
 mod dashboard;
 mod etcd;
 mod grpc;
+mod logs;
 mod masters;
 mod openai;
 mod packaging;

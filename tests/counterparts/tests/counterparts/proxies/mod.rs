@@ -4,7 +4,7 @@
 
 mod away;
 mod caddy;
-mod client;
+pub(crate) mod client;
 mod envoy;
 mod haproxy;
 pub(crate) mod load;
