@@ -154,8 +154,8 @@ impl Client {
         let is_even = if self.gaps.mean >= 10.0 * resolution {
             self.gaps.variance() < 0.25 * self.gaps.mean * self.gaps.mean
         } else {
-            // Times are too coarse to tell one gap from the next.
-            self.minutes.count >= 10 && self.minutes.variance() < 0.5 * self.minutes.mean
+            // Times are too coarse to tell one gap from the next. Of twenty minutes at random, two in a thousand would be so even.
+            self.minutes.count >= 20 && self.minutes.variance() < 0.3 * self.minutes.mean
         };
         let has_no_night = self.hours.count_ones() >= 23 && self.is_one_group && self.has_agents;
         is_even || has_no_night

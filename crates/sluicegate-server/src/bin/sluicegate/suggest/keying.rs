@@ -19,6 +19,9 @@ pub(super) struct Keying {
 
 impl Keying {
     pub(super) fn new(by: &str, proxies: &[String], header: Option<&str>) -> Result<Self, String> {
+        if by.contains(char::is_control) {
+            return Err("--by: expected a key on one line".to_owned());
+        }
         let is_word = !by.is_empty() && by.bytes().all(|byte| byte.is_ascii_lowercase());
         let key = if is_word { format!("\"{by}\"") } else { by.to_owned() };
         let proxies = match (proxies, header) {

@@ -249,6 +249,47 @@ fn where_programs_are_the_clients_limits_are_made_for_them() {
 }
 
 #[test]
+fn robots_are_told_from_people_also_by_whole_seconds() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(17));
+    // Several times a second, and up to every ten minutes, with some jitter.
+    for (number, every) in [0.3, 1.0, 4.0, 60.0, 600.0].into_iter().enumerate() {
+        let times = (0..(6_000.0_f64.min(SPAN / every)) as u32)
+            .map(|at| every * (f64::from(at) + 0.2 * dice.roll()));
+        truth.insert(format!("robot {number}"), times.collect());
+    }
+    people(&mut truth, &mut dice, 50);
+    // An office behind one address, all day.
+    let mut at = 0.0;
+    let office = truth.entry("office".to_owned()).or_default();
+    while at < SPAN {
+        at += dice.gap(0.05);
+        office.push(at);
+    }
+    for resolution in [1.0, 0.001] {
+        let coarse = |times: &Vec<f64>| {
+            times.iter().map(|time| (time / resolution).floor() * resolution).collect()
+        };
+        let coarse = truth.iter().map(|(client, times)| (client.clone(), coarse(times))).collect();
+        let population = population(&coarse, CLIENTS);
+        let mut automatic: Vec<_> = population
+            .clients
+            .iter()
+            .filter(|client| client.looks_automatic(resolution as f32))
+            .map(|client| client.requests)
+            .collect();
+        automatic.sort_unstable();
+        // The office has one agent and one path here, and no night, so it is taken for one.
+        let mut expected = vec![432, 4_320, 6_000, 6_000, 6_000, office_requests(&truth)];
+        expected.sort_unstable();
+        assert_eq!(automatic, expected, "{resolution}");
+    }
+}
+
+fn office_requests(truth: &Truth) -> u32 {
+    truth["office"].len() as u32
+}
+
+#[test]
 fn the_burst_of_a_rate_is_the_least_that_refuses_nothing() {
     let (mut truth, mut dice) = (Truth::new(), Dice(3));
     people(&mut truth, &mut dice, 20);
@@ -286,6 +327,11 @@ fn a_sample_of_clients_is_right_within_what_it_says_and_has_the_worst() {
     let worst = population.clients.iter().filter(|client| client.requests > 4_000).count();
     assert_eq!(worst, 3);
     assert_eq!(population.requests, truth.values().map(|times| times.len() as u64).sum::<u64>());
+}
+
+#[test]
+fn a_client_takes_little_memory() {
+    assert!(size_of::<Client>() <= 400, "{}", size_of::<Client>());
 }
 
 #[test]
@@ -354,6 +400,7 @@ fn any_key_of_the_rules_can_be_asked_for() {
     for (options, expected) in [
         (&["--by", "{ header = \"x-api-key\" }"][..], "no request could be judged"),
         (&["--by", "ipp"], "--by or --proxies:"),
+        (&["--by", "\"ip\"\nlimits = []"], "expected a key on one line"),
         (&["--proxies", "nonsense"], "--by or --proxies:"),
         (&["--client-header", "forwarded"], "which --proxies names"),
     ] {
