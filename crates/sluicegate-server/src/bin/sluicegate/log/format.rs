@@ -8,8 +8,8 @@ use super::template::{self, Template};
 
 /// The names of `--format`.
 pub(super) const NAMES: &[&str] = &[
-    "combined", "common", "envoy", "haproxy", "alb", "json", "caddy", "traefik", "google", "azure",
-    "csv",
+    "combined", "common", "vhost", "envoy", "haproxy", "alb", "json", "caddy", "traefik", "google",
+    "azure", "csv",
 ];
 
 /// How to read the lines of a log.
@@ -40,6 +40,11 @@ const TEMPLATES: &[(&str, &str)] = &[
     (
         "combined",
         r#"$remote_addr $i $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#,
+    ),
+    // Apache's for several hosts.
+    (
+        "vhost",
+        r#"$host $remote_addr $i $remote_user [$time_local] "$request" $status $bytes_sent "$http_referer" "$http_user_agent""#,
     ),
     (
         "alb",

@@ -40,7 +40,7 @@ pub(crate) struct LogFiles {
     /// time.
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// The format of the logs: the name of one of combined, common, envoy, haproxy, alb, json, caddy, traefik, google, azure
+    /// The format of the logs: the name of one of combined, common, vhost, envoy, haproxy, alb, json, caddy, traefik, google, azure
     /// and csv, or the format string of nginx, Apache or Envoy, such as `$remote_addr [$time_local] "$request" $status`.
     /// Without it, the first lines tell.
     #[arg(long, value_name = "FORMAT", help_heading = "Logs")]
@@ -315,16 +315,19 @@ impl fmt::Display for Summary {
         }
         let mut say = |count: u64, what: &str| match count {
             0 => Ok(()),
-            _ => write!(out, "\n{count} {what}"),
+            _ => write!(out, "\n{what}: {count}"),
         };
-        say(self.unread, "lines could not be read")?;
-        say(self.not_requests, "lines were no requests of HTTP, and are left out")?;
-        say(self.late, "requests came more than a minute before their line, and count as later")?;
+        say(self.unread, "lines that could not be read")?;
+        say(self.not_requests, "lines that were no requests of HTTP, and are left out")?;
+        say(
+            self.late,
+            "requests that came more than a minute before their line, and count as later",
+        )?;
         say(
             self.odd_times,
-            "lines had a time far from those around them, and take the time of those",
+            "lines with a time far from those around them, which take the time of those",
         )?;
-        say(self.set_back, "times the clock of a log went back, and what followed was moved")?;
+        say(self.set_back, "times that the clock of a log went back, and what followed was moved")?;
         self.samples.iter().try_for_each(|line| write!(out, "\n  not read: {line}"))
     }
 }

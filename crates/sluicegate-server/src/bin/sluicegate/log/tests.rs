@@ -77,6 +77,10 @@ fn each_format_is_known_by_its_lines() {
             "971186136000 GET / 304 2001:db8::7",
         ),
         (
+            r#"www.example.com:443 192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl""#,
+            "971186136000 GET / www.example.com:443 200 5B 192.0.2.7 user-agent=curl",
+        ),
+        (
             r#"127.0.0.1 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "\"quoted\" agent" 12 "router" "http://10.0.0.1" 3ms"#,
             r#"971186136000 GET / 200 5B 127.0.0.1 user-agent=\"quoted\" agent"#,
         ),
@@ -163,7 +167,7 @@ fn what_servers_write_about_odd_requests_is_read() {
         let (records, summary) = read(&[], &[lines.as_bytes()]);
         assert_eq!(records, [expected], "{lines}");
         assert!(
-            summary.ends_with("\n1 lines were no requests of HTTP, and are left out"),
+            summary.ends_with("\nlines that were no requests of HTTP, and are left out: 1"),
             "{summary}"
         );
     }
@@ -299,13 +303,21 @@ fn a_clock_that_jumps_moves_no_other_line() {
         seconds,
         [&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9][..], &(10..20).collect::<Vec<_>>()].concat()
     );
-    assert!(summary.contains("1 lines had a time far from those around them"), "{summary}");
+    assert!(
+        summary.contains(
+            "lines with a time far from those around them, which take the time of those: 1"
+        ),
+        "{summary}"
+    );
     let (seconds, _) = starts(&(future.clone() + &lines(0..10)));
     assert_eq!(seconds, [&[0][..], &(0..10).collect::<Vec<_>>()].concat());
     // The clock is set back by a quarter of an hour.
     let (seconds, summary) = starts(&(lines(900..920) + &lines(0..20)));
     assert_eq!(seconds, [(0..20).collect::<Vec<_>>(), (19..39).collect()].concat());
-    assert!(summary.contains("1 times the clock of a log went back"), "{summary}");
+    assert!(
+        summary.contains("times that the clock of a log went back, and what followed was moved: 1"),
+        "{summary}"
+    );
     // A night without requests is none of that.
     let (seconds, summary) = starts(&(lines(0..10) + &lines(1800..1810)));
     assert_eq!(seconds, [(0..10).collect::<Vec<_>>(), (1800..1810).collect()].concat());
@@ -327,8 +339,8 @@ fn lines_that_cannot_be_read_are_counted_and_shown_without_their_secrets() {
     let summary = records.summary();
     assert_eq!(summary.check(), Ok(()));
     let words = summary.to_string();
-    assert!(words.contains("2 lines could not be read"), "{words}");
-    assert!(words.contains("1 lines were no requests of HTTP"), "{words}");
+    assert!(words.contains("lines that could not be read: 2\n"), "{words}");
+    assert!(words.contains("lines that were no requests of HTTP, and are left out: 1"), "{words}");
     assert!(words.contains("\\u{1b}[2J what is this?") && !words.contains("SECRET"), "{words}");
     let (_folder, records) = open(&[], &[(good + &"nonsense\n".repeat(6)).as_bytes()]);
     let mut records = records.expect("a log");

@@ -71,6 +71,10 @@ fn a(window: &str) -> String {
     }
 }
 
+fn requests(count: u64) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{} requests", grouped(count as f64)) }
+}
+
 fn clients(count: f64) -> String {
     if count == 1.0 { "1 client".to_owned() } else { format!("{} clients", grouped(count)) }
 }
@@ -83,8 +87,8 @@ impl Findings<'_> {
         let all: f64 = population.clients.iter().map(|client| population.weight(client)).sum();
         let _ = writeln!(
             text,
-            "{} requests of {} in {}, {} in the busiest minute",
-            grouped(population.requests as f64),
+            "{} of {} in {}, {} in the busiest minute",
+            requests(population.requests),
             clients(all),
             span(terms.span),
             grouped(self.peak as f64),
@@ -103,7 +107,7 @@ impl Findings<'_> {
             let share = self.keyless as f64 / (self.keyless + population.requests) as f64;
             let _ = writeln!(
                 text,
-                "{} requests ({}) could not be judged: {missing}",
+                "requests that could not be judged: {} ({}): {missing}",
                 grouped(self.keyless as f64),
                 percent(share)
             );
@@ -112,7 +116,7 @@ impl Findings<'_> {
             let share = self.refused as f64 / population.requests as f64;
             let _ = writeln!(
                 text,
-                "{} requests ({}) were refused with 429 by limits in force. What their clients needed, the log does not say.",
+                "requests that limits in force refused with 429: {} ({}). What their clients needed, the log does not say.",
                 grouped(self.refused as f64),
                 percent(share)
             );
@@ -244,11 +248,11 @@ impl Findings<'_> {
         };
         let Terms { touch, room, span: length, resolution } = self.terms;
         let mut text = format!("# {command}\n#\n");
-        let requests = grouped(self.population.requests as f64);
+        let requests = requests(self.population.requests);
         let mut comment = |what: String| {
             let _ = writeln!(text, "# {what}");
         };
-        comment(format!("Made of {requests} requests in {}.", span(length)));
+        comment(format!("Made of {requests} in {}.", span(length)));
         comment(format!(
             "Chosen so that at most {} of the clients would have been refused, with room for {room} times as much.",
             percent(touch)

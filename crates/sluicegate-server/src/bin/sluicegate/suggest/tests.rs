@@ -349,7 +349,7 @@ fn a_log_that_is_too_short_says_so() {
     // One line has no rate at all.
     let line = log.lines().next().expect("a line");
     let (tables, rules) = suggested(&["--format", FORMAT], line, CLIENTS).expect("rules");
-    assert!(tables.contains("1 requests of 1 client in 0 ms"), "{tables}");
+    assert!(tables.contains("1 request of 1 client in 0 ms"), "{tables}");
     is_valid(&rules);
 }
 
@@ -396,7 +396,7 @@ fn any_key_of_the_rules_can_be_asked_for() {
     assert_eq!(clients(&["--proxies", "10.0.0.0/8"]).as_deref(), Some("3"));
     assert_eq!(clients(&["--by", "[\"ip\", \"method\"]"]).as_deref(), Some("2"));
     let (tables, _) = by(&["--by", "{ header = \"x-forwarded-for\" }"]).expect("rules");
-    assert!(tables.contains("1 requests (33.3 %) could not be judged"), "{tables}");
+    assert!(tables.contains("requests that could not be judged: 1 (33.3 %)"), "{tables}");
     for (options, expected) in [
         (&["--by", "{ header = \"x-api-key\" }"][..], "no request could be judged"),
         (&["--by", "ipp"], "--by or --proxies:"),
