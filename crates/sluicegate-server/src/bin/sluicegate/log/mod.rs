@@ -129,8 +129,10 @@ impl LogFiles {
                 best = Some((starts.len(), *earliest, format));
             }
         }
-        let lines = first.len();
-        let (_, earliest, format) = best.filter(|(count, ..)| count * 2 >= lines).ok_or_else(|| {
+        let is_enough = |(count, _, format): &(usize, i64, Format)| {
+            count * 2 >= first.len() - usize::from(format.has_titles())
+        };
+        let (_, earliest, format) = best.filter(is_enough).ok_or_else(|| {
             let what = match &self.format {
                 None => "its format is none that this command knows: name it with --format, as the server's configuration has it",
                 Some(_) => "most of its first lines do not fit --format",

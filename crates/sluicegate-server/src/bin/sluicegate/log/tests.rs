@@ -441,4 +441,45 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn no_format_and_no_line_of_it_makes_the_reader_panic(
+        parts in proptest::collection::vec(
+            "\\$[a-z_]{0,12}|\\$\\{[a-z_]{0,8}\\}?|%[<>!0-9,]{0,3}(\\{[a-zA-Z_:%-]{0,8}\\}?)?[a-zA-Z]?|%[A-Z_]{2,12}(\\([A-Z?:-]{0,8}\\)?)?(:[0-9])?%?|[ \\[\\]\"|é-]{1,3}",
+            0..8,
+        ),
+        lines in proptest::collection::vec("[0-9:./ \\[\\]\"|é+a-zA-Z?#%-]{0,60}", 1..8),
+    ) {
+        for format in [parts.concat(), format!("$msec {} $request_uri", parts.join(" ")), format!("%t {} %U", parts.join(" "))] {
+            let mut headers = field::Headers::default();
+            if let Ok(compiled) = template::compile(&format, &mut headers) {
+                let mut times = TimeReader::new(TimeZone::UTC, compiled.pattern.clone());
+                for line in &lines {
+                    let mut copies = String::new();
+                    let mut found = vec![None; headers.0.len()];
+                    let mut draft = Draft::new(line, &mut copies, &mut times, &mut found);
+                    let _ = compiled.template.read(line, &mut draft);
+                    let _ = draft.finish(compiled.is_end);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_value_of_json_or_csv_makes_the_reader_panic(
+        values in proptest::collection::vec("[0-9eE.+-]{1,22}|\"[^\"\\\\\\x00-\\x1f]{0,20}\"|null|\\[\\]|\\{\\}|\\[1,2\\]|true", 6),
+    ) {
+        let names = ["time", "remote_addr", "request", "status", "request_time", "http_user_agent"];
+        let good = r#"{"time":1700000000,"remote_addr":"::1","request":"GET / HTTP/1.1","status":200}"#;
+        let members: Vec<_> = names.iter().zip(&values).map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let json = format!("{}{{{}}}\n", format!("{good}\n").repeat(3), members.join(","));
+        let csv = format!("{}\n1700000000,::1,GET / HTTP/1.1,200,1,x\n{}\n", names.join(","), values.join(","));
+        for log in [json, csv] {
+            let (_folder, records) = open(&[], &[log.as_bytes()]);
+            let mut records = records.expect("a log");
+            while let Ok(Some(record)) = records.next() {
+                let _ = words(&record);
+            }
+        }
+    }
 }

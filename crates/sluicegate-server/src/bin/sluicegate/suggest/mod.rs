@@ -177,7 +177,9 @@ impl Suggest {
     /// The command, for the first line of the file.
     fn words(&self) -> String {
         let Self { by, touch, room, .. } = self;
-        format!("sluicegate suggest --by '{by}' --touch {}% --room {room}", touch * 100.0)
+        // Without the digits that come of dividing.
+        let percent = (touch * 1e8).round() / 1e6;
+        format!("sluicegate suggest --by '{by}' --touch {percent}% --room {room}")
     }
 }
 
