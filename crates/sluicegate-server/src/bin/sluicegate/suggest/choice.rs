@@ -1,7 +1,7 @@
 //! Which limit to choose.
 
 use super::client::Client;
-use super::ladder::{DAY, HOUR, MINUTE, WINDOWS, round_up};
+use super::ladder::{DAY, HOUR, MINUTE, RATES, WINDOWS, round_up};
 use super::population::Population;
 
 /// What the operator allows, and what the log can tell.
@@ -38,8 +38,8 @@ pub(super) struct Choice {
     pub(super) quota: Option<(u64, usize)>,
     /// At most as many clients, who do not look automatic, would have been refused at least once.
     pub(super) touched: f64,
-    /// Those who look automatic, by their place, and whether the limit may touch them.
-    pub(super) automatic: Vec<(usize, bool)>,
+    /// Those who look automatic, by their place, and whether the limits refuse them, if that is certain.
+    pub(super) automatic: Vec<(usize, Option<bool>)>,
     /// Whether the limit is not made for them.
     pub(super) leaves_out: bool,
     /// All for whom the limit is made.
@@ -101,8 +101,12 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
     if people.is_empty() {
         return None;
     }
+    let weight_of = |is: &dyn Fn(&Client) -> bool| -> f64 {
+        people.iter().filter(|client| is(client)).map(|client| population.weight(client)).sum()
+    };
     let allowed = (count * terms.touch).floor();
-    let exceeded = |value: &dyn Fn(&Client) -> f64| {
+    // The least value that no more than the allowed ones exceed.
+    let exceeded = |value: &dyn Fn(&Client) -> f64, allowed: f64| {
         let mut values: Vec<_> =
             people.iter().map(|client| (value(client), population.weight(client))).collect();
         values.sort_by(|(one, _), (other, _)| other.total_cmp(one));
@@ -114,8 +118,8 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
         fits.map_or(1.0, |(value, _)| value)
     };
     let longest = [DAY, HOUR].into_iter().find(|window| terms.covers(*window));
-    let quota =
-        longest.map(|window| (exceeded(&|client| f64::from(client.highest(window))), window));
+    let quota = longest
+        .map(|window| (exceeded(&|client| f64::from(client.highest(window)), allowed), window));
     // The corner where one client gets least in its worst minute and in its worst day, or hour in a log that is too short for
     // days. The quota bounds what it gets in the latter, whatever the rate is.
     let price = |(rate, burst): (f64, f64)| {
@@ -125,13 +129,13 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
         burst + rate * f64::from(WINDOWS[MINUTE].seconds) + longest
     };
     let fitted = population.rates().iter().enumerate().map(|(place, rate)| {
-        (f64::from(*rate), exceeded(&|client| f64::from(client.bursts[place])).ceil())
+        (f64::from(*rate), exceeded(&|client| f64::from(client.bursts[place]), allowed).ceil())
     });
     // A bucket that takes longer to fill again than the log lasts may have been large enough by chance.
     let fitted: Vec<_> = fitted.collect();
     let is_proven = |(rate, burst): &(f64, f64)| 2.0 * burst / rate <= terms.span;
     let proven = fitted.iter().copied().filter(is_proven);
-    let (rate, burst) = proven
+    let (rate, _) = proven
         .min_by(|one, other| price(*one).total_cmp(&price(*other)))
         .or(fitted.last().copied())?;
     let (unit, length) = match rate * terms.room {
@@ -139,37 +143,66 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
         0.1..30.0 => ("minute", 60.0),
         _ => ("second", 1.0),
     };
+    let count_of_unit = round_up(rate * terms.room * length);
+    // Rounding has left room, with which the burst can be smaller.
+    let fitted_rate = count_of_unit as f64 / length / terms.room;
+    let least = |client: &Client, rate| least_burst(client, population.rates(), rate);
+    let fitted_burst = exceeded(&|client| least(client, fitted_rate).1, allowed).ceil();
     let mut choice = Choice {
-        fitted_rate: rate,
-        fitted_burst: burst,
-        count: round_up(rate * terms.room * length),
+        fitted_rate,
+        fitted_burst,
+        count: count_of_unit,
         unit,
-        burst: round_up(burst * terms.room),
+        burst: round_up(fitted_burst * terms.room),
         quota: None,
         touched: 0.0,
         automatic: Vec::new(),
         leaves_out,
         people: count,
     };
-    choice.quota = quota.map(|(needed, window)| (round_up(needed * terms.room), window)).filter(
-        |(quota, window)| {
+    let (rate, burst) = (choice.rate(), choice.burst as f64);
+    let may_exceed = |client: &Client| least(client, rate).1 > burst;
+    choice.quota = longest
+        .map(|window| {
+            // Whom the bucket refuses is counted already.
+            let highest = |client: &Client| {
+                if may_exceed(client) { 0.0 } else { f64::from(client.highest(window)) }
+            };
+            let needed = exceeded(&highest, (allowed - weight_of(&may_exceed)).max(0.0));
+            (round_up(needed * terms.room), window)
+        })
+        .filter(|(quota, window)| {
             2.0 * *quota as f64 <= choice.most_in(f64::from(WINDOWS[*window].seconds))
-        },
-    );
-    // A client that a slower rate would not have refused is not refused by this one.
-    let place = population.rates().iter().rposition(|rate| f64::from(*rate) <= choice.rate());
-    let may_touch = |client: &Client| {
-        let bucket =
-            place.is_none_or(|place| f64::from(client.bursts[place]) > choice.burst as f64);
-        let quota =
-            choice.quota.is_some_and(|(quota, window)| u64::from(client.highest(window)) > quota);
-        bucket || quota
+        });
+    let exceeds_quota = |client: &Client| {
+        choice.quota.is_some_and(|(quota, window)| u64::from(client.highest(window)) > quota)
     };
-    let touched = people
-        .iter()
-        .filter(|client| may_touch(client))
-        .map(|client| population.weight(client))
-        .sum();
-    let automatic = automatic.into_iter().map(|at| (at, may_touch(&clients[at]))).collect();
+    let touched = weight_of(&|client| may_exceed(client) || exceeds_quota(client));
+    let effect = |client: &Client| {
+        if exceeds_quota(client) || least(client, rate).0 > burst {
+            Some(true)
+        } else if may_exceed(client) {
+            None
+        } else {
+            Some(false)
+        }
+    };
+    let automatic = automatic.into_iter().map(|at| (at, effect(&clients[at]))).collect();
     Some(Choice { touched, automatic, ..choice })
+}
+
+/// Bounds of the least burst with which a bucket of this rate would have refused nothing. As a function of the rate, it falls and is
+/// convex, being the highest of many lines: so it is above the value at the next faster rate that was tried, and below the line between
+/// both neighbours.
+fn least_burst(client: &Client, rates: &[f32; RATES], rate: f64) -> (f64, f64) {
+    let at = |place: usize| (f64::from(rates[place]), f64::from(client.bursts[place]));
+    match rates.iter().position(|faster| f64::from(*faster) >= rate) {
+        // Slower than all that were tried: nothing bounds it.
+        Some(0) => (at(0).1, if at(0).0 > rate { f64::INFINITY } else { at(0).1 }),
+        Some(place) => {
+            let ((slow, more), (fast, less)) = (at(place - 1), at(place));
+            (less, more + (less - more) * (rate - slow) / (fast - slow))
+        }
+        None => (1.0, at(RATES - 1).1),
+    }
 }

@@ -214,14 +214,17 @@ impl Findings<'_> {
                 "all, because these are too many to be left out"
             }
         );
-        for (number, (at, is_touched)) in automatic.into_iter().take(10).enumerate() {
+        for (number, (at, effect)) in automatic.into_iter().take(10).enumerate() {
             let client = &self.population.clients[at];
             let name = self.names.get(at).map_or_else(
                 || format!("client {}", number + 1),
                 |name| crate::terminal::escaped(name),
             );
-            let effect =
-                if is_touched { "the limits refuse it" } else { "the limits let it through" };
+            let effect = match effect {
+                Some(true) => "the limits refuse it",
+                Some(false) => "the limits let it through",
+                None => "the limits may refuse it",
+            };
             let _ = writeln!(
                 text,
                 "  {name}: {} requests, {}; {effect}",
@@ -263,7 +266,8 @@ impl Findings<'_> {
                 "Clients that look automatic are too many to be left out: {automatic}."
             ));
         } else if automatic > 0 {
-            let touched = choice.automatic.iter().filter(|(_, is_touched)| *is_touched).count();
+            let touched =
+                choice.automatic.iter().filter(|(_, effect)| *effect == Some(true)).count();
             comment(format!(
                 "Clients that look automatic are left out: {automatic}. The limits refuse {touched} of them."
             ));

@@ -184,6 +184,52 @@ fn limits_touch_what_they_say_also_on_another_log_of_the_same_clients() {
 }
 
 #[test]
+fn no_more_clients_are_touched_than_the_operator_allows() {
+    for seed in 0..20 {
+        let (mut truth, mut dice) = (Truth::new(), Dice(seed));
+        for number in 0..100 {
+            // Some need a high rate, some a large burst, and some much in a day.
+            let (pages, parts, pause) = match number % 10 {
+                0 => (4, 40, 3_000.0),
+                1 => (200, 1, 2.0),
+                2 => (300, 2, 500.0),
+                _ => (10, 5, 600.0),
+            };
+            let mut at = 40_000.0 * dice.roll();
+            let times = truth.entry(format!("{number}")).or_default();
+            for _ in 0..pages {
+                at += dice.gap(1.0 / pause);
+                times.extend((0..parts).map(|_| at));
+            }
+        }
+        let population = population(&truth, CLIENTS);
+        for touch in [0.0, 0.05, 0.2] {
+            let terms = Terms { touch, room: 1.0, span: SPAN, resolution: 0.001 };
+            let choice = choose(&population, &terms).expect("a choice");
+            assert!(choice.touched <= choice.people * touch, "{seed} {touch} {choice:?}");
+            let (rate, burst) = (choice.rate(), choice.burst as f64);
+            let mut touched: std::collections::BTreeSet<&str> =
+                refused(&truth, rate, burst).into_iter().collect();
+            for (client, times) in &truth {
+                let mut days = BTreeMap::<u64, u64>::new();
+                times
+                    .iter()
+                    .for_each(|time| *days.entry((time / 86_400.0) as u64).or_default() += 1);
+                let most = days.into_values().max().unwrap_or(0);
+                if choice.quota.is_some_and(|(quota, window)| window == DAY && most > quota) {
+                    touched.insert(client);
+                }
+            }
+            let (said, automatic) = (choice.touched, choice.automatic.len() as f64);
+            assert!(
+                touched.len() as f64 <= said + automatic,
+                "{seed} {touch} {touched:?} {choice:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn rates_and_counts_are_those_of_the_clients() {
     let (mut truth, mut dice) = (Truth::new(), Dice(7));
     // Ninety who ask at random, 6 times a minute, and ten 60 times.
