@@ -18,7 +18,7 @@ mod tests;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
@@ -190,7 +190,7 @@ pub(crate) struct Records {
     last: i64,
     summary: Summary,
     bar: ProgressBar,
-    is_stopped: Arc<AtomicBool>,
+    is_stopped: &'static AtomicBool,
 }
 
 struct ClosedLog {
@@ -358,20 +358,24 @@ fn shown(line: &str) -> String {
 }
 
 /// Set when somebody presses ctrl-C. The second time, the process ends.
-fn stopped() -> Arc<AtomicBool> {
-    let is_stopped = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&is_stopped);
-    std::thread::spawn(move || {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-            return;
-        };
-        runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                if set.swap(true, Ordering::Relaxed) {
-                    std::process::exit(130);
+fn stopped() -> &'static AtomicBool {
+    static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+    static IS_LISTENING: Once = Once::new();
+    IS_LISTENING.call_once(|| {
+        std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                while tokio::signal::ctrl_c().await.is_ok() {
+                    if IS_STOPPED.swap(true, Ordering::Relaxed) {
+                        std::process::exit(AT_ONCE);
+                    }
                 }
-            }
+            });
         });
     });
-    is_stopped
+    &IS_STOPPED
 }
+
+/// The exit status of a process that did not say what it had read.
+const AT_ONCE: i32 = 130;
