@@ -278,7 +278,11 @@ impl<'b> Draft<'b> {
         };
         Ok(Entry {
             start,
-            logged: if is_end { time_ns } else { start },
+            // The line is written when the answer is over.
+            logged: match self.time {
+                Some(_) if is_end => time_ns,
+                _ => start.saturating_add_unsigned(duration.unwrap_or(0)),
+            },
             duration,
             method: self.method,
             path,

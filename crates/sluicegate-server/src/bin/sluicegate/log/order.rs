@@ -20,8 +20,14 @@ pub(super) const WINDOW: i64 = 60_000_000_000;
 /// of more than 4,000 lines a second, the window becomes shorter.
 const MAX_WAITING: usize = 1 << 18;
 
-/// As many lines have to agree before a clock that jumped is believed.
-const WITNESSES: usize = 8;
+/// As many lines at most say whether a clock has jumped.
+const WITNESSES: usize = 16;
+
+/// As many lines at least say that it was set back.
+const FEWEST: usize = 8;
+
+/// How much later a line may be than the next one, in nanoseconds, where the clock was set back.
+const DISORDER: i64 = 5_000_000_000;
 
 pub(super) struct OrderedLog {
     /// For errors.
@@ -192,24 +198,31 @@ impl OrderedLog {
     fn correct(&mut self, batch: &mut Batch, summary: &mut Summary) {
         for index in 0..batch.entries.len() {
             let logged = batch.entries[index].logged.saturating_add(self.shift);
-            let (_, behind) = batch.entries.split_at(index + 1);
-            let witnesses = &behind[..behind.len().min(WITNESSES)];
-            let all_before = |until: i64| {
-                let shift = self.shift;
-                !witnesses.is_empty()
-                    && witnesses.iter().all(|entry| entry.logged.saturating_add(shift) < until)
-            };
-            let latest = self.latest.unwrap_or_else(|| {
-                witnesses.iter().map(|entry| entry.logged).fold(logged, i64::min)
-            });
+            let behind = &batch.entries[index + 1..];
+            let behind = &behind[..behind.len().min(WITNESSES)];
+            let shift = self.shift;
+            let mut witnesses = behind.iter().map(|entry| entry.logged.saturating_add(shift));
+            let latest = self.latest.unwrap_or_else(|| witnesses.clone().fold(logged, i64::min));
+            let is_ahead = logged > latest.saturating_add(WINDOW);
+            let is_behind = logged < latest.saturating_sub(WINDOW);
             let mut moved = self.shift;
-            if logged > latest.saturating_add(WINDOW) && all_before(logged.saturating_sub(WINDOW)) {
+            if is_ahead
+                && !behind.is_empty()
+                && witnesses.clone().all(|time| time < logged.saturating_sub(WINDOW))
+            {
                 summary.odd_times += 1;
                 moved = latest.saturating_sub(batch.entries[index].logged);
                 self.latest = Some(latest);
-            } else if logged < latest.saturating_sub(WINDOW)
-                && all_before(latest.saturating_sub(WINDOW))
-            {
+            } else if is_behind && behind.len() >= FEWEST && {
+                // Lines of requests that took long, in a log of when requests came, are in no order.
+                let mut before = logged;
+                witnesses.all(|time| {
+                    let is_next = time >= before.saturating_sub(DISORDER)
+                        && time < latest.saturating_sub(WINDOW);
+                    before = time;
+                    is_next
+                })
+            } {
                 summary.set_back += 1;
                 self.shift = self.shift.saturating_add(latest.saturating_sub(logged));
                 moved = self.shift;

@@ -325,6 +325,27 @@ fn a_clock_that_jumps_moves_no_other_line() {
 }
 
 #[test]
+fn a_restart_that_ends_long_requests_is_no_clock_that_was_set_back() {
+    // Apache writes when requests came. Tunnels that were open for up to an hour end together.
+    let mut log: String = (0..3_000).step_by(10).map(|second| line(second, "/")).collect();
+    for number in 0..500_u32 {
+        log += &line(number.wrapping_mul(2_654_435_761) % 2_900, "/tunnel");
+    }
+    log += &(3_000..3_100).map(|second| line(second, "/")).collect::<String>();
+    let (records, summary) = read(&["--format", "%h %l %u %t \"%r\" %>s %b"], &[log.as_bytes()]);
+    let seconds =
+        |at: usize| records[at].split(' ').next()?.parse::<u64>().ok().map(|at| at / 1_000);
+    assert_eq!(seconds(records.len() - 1), seconds(0).map(|first| first + 3_099));
+    assert!(!summary.contains("clock"), "{summary}");
+    // With how long they took, they are where they belong, as far as a minute.
+    let log = "[2026-11-27T13:00:00.000Z] GET /1 1000\n[2026-11-27T13:00:30.000Z] GET /3 1000\n[2026-11-27T13:00:10.000Z] GET /2 25000\n";
+    let format = "[%START_TIME%] %REQ(:METHOD)% %REQ(:PATH)% %DURATION%";
+    let (records, summary) = read(&["--format", format], &[log.as_bytes()]);
+    let paths: Vec<_> = records.iter().filter_map(|record| record.split(' ').nth(2)).collect();
+    assert_eq!((paths, summary.lines().count()), (vec!["/1", "/2", "/3"], 2));
+}
+
+#[test]
 fn lines_that_cannot_be_read_are_counted_and_shown_without_their_secrets() {
     let good: String = (0..100).map(|second| line(second, "/")).collect();
     let bad = "\u{1b}[2J what is this?token=SECRET&b\n10.0.0.1 - - [nonsense] \"GET / HTTP/1.1\" 200 5\n\n# a comment\n";
