@@ -28,6 +28,7 @@ pub struct Environment {
     costs: BTreeMap<String, CostFn>,
     pub(crate) clock: Option<Clock>,
     load: Option<InFlight>,
+    cpu: Option<CpuFn>,
     pub(crate) geoip: Option<GeoDatabase>,
     /// Why there is no throttle.
     pub(crate) no_throttle: Option<&'static str>,
@@ -38,6 +39,7 @@ pub struct Environment {
 }
 
 pub(crate) type CapacityFn = Arc<dyn Fn() -> bool + Send + Sync>;
+type CpuFn = Arc<dyn Fn() -> f64 + Send + Sync>;
 pub(crate) type CostFn = Arc<dyn Fn(&dyn Request) -> u64 + Send + Sync>;
 
 impl Environment {
@@ -91,6 +93,14 @@ impl Environment {
         self
     }
 
+    /// Uses what `share` returns for `while = { cpu = .. }`, instead of measuring: the share of the processors in use, from 0 to
+    /// 1. For tests, and for programs whose time is virtual.
+    #[must_use]
+    pub fn cpu(mut self, share: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.cpu = Some(Arc::new(share));
+        self
+    }
+
     /// Provides the GeoIP database, instead of the file that documents name. The application keeps the
     /// database and reloads it itself; reading a document again does not.
     #[cfg(feature = "geoip")]
@@ -121,6 +131,12 @@ impl Environment {
         let assumed = || self.assuming.then(|| Arc::new(|_: &dyn Request| 1_u64) as CostFn);
         let cost = self.costs.get(name).cloned().or_else(assumed);
         cost.ok_or_else(|| not_provided("function for costs", name, self.costs.keys()))
+    }
+
+    /// Whether less than a share of the processors is in use, if that is not measured.
+    pub(crate) fn cpu_below(&self, below: f64) -> Option<CapacityFn> {
+        let share = Arc::clone(self.cpu.as_ref()?);
+        Some(Arc::new(move || share() < below))
     }
 
     pub(crate) fn load_below(&self, bound: u64) -> Result<InFlight, &'static str> {

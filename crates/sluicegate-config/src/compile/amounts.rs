@@ -316,6 +316,9 @@ impl Load {
             (None, None, Some(share)) => {
                 let path = path.name("cpu");
                 let share = context.share(share, &path)?;
+                if let Some(has_capacity) = context.environment.cpu_below(share) {
+                    return Some(Self::Capacity(has_capacity));
+                }
                 context.check(&path, Cpu::below(share)).map(Self::Cpu)
             }
             _ => context

@@ -71,6 +71,10 @@ fn a_script_reads_json_and_the_exit_status() {
     assert_eq!(report["policies"][0]["refused"], 531);
     assert!(report["policies"][0]["who"][0][0].as_str().unwrap().starts_with('$'));
     assert_eq!(replay(&files, &["--fail-above", "80.5%"]).status.code(), Some(0));
+    let keyed = RULES.replace("\"ip\"", "{ header = \"x-api-key\" }");
+    fs::write(files.path().join("rules.toml"), keyed).expect("a file");
+    assert_eq!(replay(&files, &["--fail-above", "99%"]).status.code(), Some(2));
+    assert_eq!(replay(&files, &["--fail-above", "100%"]).status.code(), Some(0));
     let output = replay(&files, &["--fail-above", "0.8"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("such as 0.1%"));

@@ -45,6 +45,8 @@ pub(super) struct Judge {
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) requests: u64,
+    /// Requests that were answered with 429, as the log has it.
+    pub(super) refused_live: u64,
     pub(super) outcomes: BTreeMap<&'static str, u64>,
     pub(super) policies: Vec<Policy>,
     pub(super) unjudged: BTreeMap<String, Unjudged>,
@@ -113,6 +115,7 @@ impl Judge {
             self.begin(at);
         }
         self.counts.requests += 1;
+        self.counts.refused_live += u64::from(record.status == Some(429));
         self.counts.last = self.counts.last.max(at);
         self.counts.is_coarse &= record.resolution >= 1_000_000_000;
         self.end_until(at);
@@ -128,9 +131,9 @@ impl Judge {
         verdict
     }
 
-    /// Whether the file has a `[throttle]`, which is not asked.
-    pub(super) fn has_throttle(&self) -> bool {
-        self.rules.has_throttle()
+    /// The rules, for what they were asked.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// How many requests had a key that there was no room for.

@@ -43,7 +43,7 @@ pub(crate) struct Replay {
     /// Prints JSON.
     #[arg(long)]
     json: bool,
-    /// Exits with 2 if a larger share of the requests is refused, such as `0.1%`.
+    /// Exits with 2 if a larger share of the requests is refused, such as `0.1%`, or if there are more that a rule cannot judge.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
     /// Shows the keys of clients, such as addresses, instead of digests that change with every run.
@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Replay) -> Result<ExitCode, Box<dyn Error>> {
     };
     print(written.as_bytes())?;
     summary.check()?;
-    let is_above = options.fail_above.is_some_and(|most| report.refused_share > most);
+    let is_above = options.fail_above.is_some_and(|most| report.is_above(most));
     Ok(if is_above { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Policy {
     pub(super) words: String,
     pub(super) rule: String,
     pub(super) is_held: bool,
+    /// Zero for concurrency.
+    pub(super) period: Duration,
     pub(super) requests: u64,
     pub(super) refused: u64,
     /// Refusals of clients that were told to wait, and came before they had waited.
@@ -71,6 +73,7 @@ impl Policy {
             words,
             rule,
             is_held: limit.is_held(),
+            period: limit.period().unwrap_or_default(),
             requests: 0,
             refused: 0,
             repeated: 0,

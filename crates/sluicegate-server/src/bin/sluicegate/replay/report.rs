@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -28,7 +29,7 @@ pub(super) struct Report {
     /// How many requests had each outcome.
     outcomes: BTreeMap<&'static str, u64>,
     /// The share of requests that are refused or sent elsewhere, from 0 to 1.
-    pub(super) refused_share: f64,
+    refused_share: f64,
     policies: Vec<PolicyReport>,
     /// Rules that look for what the log does not have.
     unjudged: Vec<UnjudgedReport>,
@@ -164,6 +165,12 @@ impl Report {
         }
     }
 
+    /// Whether more than a share of the requests is refused, or beyond what a rule could judge.
+    pub(super) fn is_above(&self, most: f64) -> bool {
+        let unjudged = self.unjudged.iter().map(|it| share(it.requests, self.requests));
+        unjudged.chain([self.refused_share]).any(|share| share > most)
+    }
+
     /// Adds what changes from the rules in the file `against`.
     pub(super) fn compare(&mut self, against: &str, differences: &Differences, keys: &ShowKeys) {
         let who = differences.who.values().map(|(key, count)| (show(keys, key), *count));
@@ -181,8 +188,16 @@ impl Report {
 fn notes(judge: &Judge) -> Vec<String> {
     let counts = &judge.counts;
     let mut notes = Vec::new();
-    if judge.has_throttle() {
+    if judge.rules().has_throttle() {
         notes.push("the [throttle] of the file is not asked".to_owned());
+    }
+    let span = Duration::from_micros(counts.last - counts.first);
+    for Policy { name, period, .. } in counts.policies.iter().filter(|it| it.period > span) {
+        notes.push(format!(
+            "{name} counts over {}, and the log has {} only: it refuses less than it will",
+            rounded(*period),
+            rounded(span)
+        ));
     }
     for (what, count) in &counts.responses_lack {
         notes.push(format!(
@@ -196,6 +211,14 @@ fn notes(judge: &Judge) -> Vec<String> {
     say(
         counts.without_duration,
         "requests held their place for no time, because the log does not say how long they took",
+    );
+    say(
+        counts.refused_live,
+        "requests of the log were answered with 429: limits were in force, and clients acted by them",
+    );
+    say(
+        judge.rules().loads(),
+        "times a case asked for the load of the processors, which count as idle here",
     );
     say(counts.too_many, "responses ended early, because more than a million were under way");
     say(
@@ -270,12 +293,13 @@ impl Times {
 }
 
 /// A duration to three digits or so.
-fn rounded(time: std::time::Duration) -> String {
+fn rounded(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
         seconds if seconds < 100.0 => format!("{seconds:.1} s"),
         seconds if seconds < 6_000.0 => format!("{:.0} min", seconds / 60.0),
-        seconds => format!("{:.1} h", seconds / 3_600.0),
+        seconds if seconds < 360_000.0 => format!("{:.1} h", seconds / 3_600.0),
+        seconds => format!("{:.1} days", seconds / 86_400.0),
     }
 }
 

@@ -249,6 +249,17 @@ fn whole_seconds_give_bounds_that_hold() {
     assert_eq!(found["policies"][0].get("bounds"), None);
 }
 
+/// A script that looks at the exit status alone is not told that all is well.
+#[test]
+fn what_could_not_be_judged_counts_as_above_and_short_logs_and_old_limits_are_told() {
+    let rules = rule("1/day", "").replace("\"ip\"", "{ header = \"x-api-key\" }");
+    let refused = GET.replace("200", "429");
+    let (found, text) = reports(&lines(&[(0.0, GET), (1.0, &refused)]), &rules, None);
+    assert_eq!(found["refused_share"], 0.0);
+    assert!(text.contains("note: api counts over 24.0 h, and the log has 1.0 s only"), "{text}");
+    assert!(text.contains("note: 1 requests of the log were answered with 429"), "{text}");
+}
+
 #[test]
 fn two_files_are_compared_request_by_request() {
     let log = lines(&[(0.0, GET), (1.0, GET), (2.0, GET), (3.0, GET)]);

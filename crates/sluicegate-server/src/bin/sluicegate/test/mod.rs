@@ -63,9 +63,15 @@ pub(crate) fn run(options: &Test) -> Result<ExitCode, Box<dyn Error>> {
         say(&lines)?;
         *(if is_passed { &mut passed } else { &mut failed }) += 1;
     }
+    if rules.loads() > 0 {
+        say(IDLE)?;
+    }
     say(&format!("{passed} passed, {failed} failed\n"))?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+const IDLE: &str =
+    "cases with `while = { cpu = .. }` were asked, and the processors count as idle\n";
 
 fn say(lines: &str) -> Result<(), Box<dyn Error>> {
     Ok(print(readable(lines).as_bytes())?)

@@ -179,6 +179,19 @@ fn a_case_may_begin_at_night() {
     }
 }
 
+/// A test does not depend on the machine that runs it.
+#[test]
+fn processors_count_as_idle() {
+    let rules = "[[rules]]\nname = \"api\"\nkey = \"global\"\nlimits = [\"1/hour\"]\n\
+        cases = [{ while = { cpu = \"1%\" }, limits = [\"3/hour\"] }]\n";
+    let files = Files::new();
+    let rules = files.rules(rules);
+    let text = "cases = [{ name = \"a\", requests = [{ times = 4, expect = { served = 3 } }] }]";
+    let cases = plan::read(&files.write("cases.toml", text), &rules.names()).expect("cases");
+    assert_eq!(run::run(&cases[0], &rules).differences, [""; 0]);
+    assert!(rules.loads() > 0);
+}
+
 #[test]
 fn a_difference_has_the_request_its_place_and_the_state_of_its_limits() {
     differs(

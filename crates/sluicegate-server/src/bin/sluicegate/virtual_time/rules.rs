@@ -1,5 +1,6 @@
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sluicegate::adapter::{
@@ -22,6 +23,8 @@ pub(crate) type Limit = HttpLimit<Memory, Option<Dialect>>;
 pub(crate) struct Rules {
     live: Live,
     clock: ManualClock,
+    /// How often a case asked for the load of the processors.
+    loads: Arc<AtomicU64>,
 }
 
 impl Rules {
@@ -32,11 +35,17 @@ impl Rules {
     /// Everything that is wrong with the file, as text.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let clock = ManualClock::new();
-        let live = Live::open(path, Environment::new().clock(&clock));
+        let loads = Arc::new(AtomicU64::new(0));
+        let asked = Arc::clone(&loads);
+        let idle = move || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            0.0
+        };
+        let live = Live::open(path, Environment::new().clock(&clock).cpu(idle));
         let live = live.map_err(|error| error.to_string())?;
         live.kept_by(Memory::builder().clock(&clock).build())
             .map_err(|error| error.in_file(path.display().to_string()).to_string())?;
-        Ok(Self { live, clock })
+        Ok(Self { live, clock, loads })
     }
 
     /// The clock of the rules and of every store.
@@ -47,6 +56,11 @@ impl Rules {
     /// Whether the file has a `[throttle]`, which is not asked.
     pub(crate) fn has_throttle(&self) -> bool {
         self.live.throttle().is_some()
+    }
+
+    /// How often a case asked for the load of the processors. They count as idle.
+    pub(crate) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed)
     }
 
     /// The names of all limits.
