@@ -102,7 +102,9 @@ impl Alternatives {
         let bounds =
             bounds.map(|[least, most]| (refused(least).unwrap_or_default(), refused(most)));
         let compared = || Compared { algorithms: algorithms.collect(), bounds };
-        self.is_comparable.then(compared)
+        // A key without a count of its own is admitted, or refused with others.
+        let is_complete = self.store.turned_away() + self.store.counted_together() == 0;
+        (self.is_comparable && is_complete).then(compared)
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Judge {
     suspects: Vec<bool>,
     /// How many requests each rule may have applied to.
     candidates: Vec<u64>,
+    /// Rules that may apply to the present request, and the limits that it is charged to.
+    found: Vec<usize>,
     hits: Vec<Hit>,
     pub(super) counts: Counts,
 }
@@ -78,7 +80,7 @@ struct Hit {
 
 /// What becomes of a request.
 pub(super) struct Verdict {
-    outcome: &'static str,
+    pub(super) outcome: &'static str,
     /// The key at the limit that refuses it.
     pub(super) key: Option<(usize, KeyBuf, u64)>,
 }
@@ -103,6 +105,7 @@ impl Judge {
             is_curious,
             candidates: vec![0; suspects.len()],
             suspects,
+            found: Vec::new(),
             hits: Vec::new(),
             counts: Counts { is_coarse: true, ..Counts::default() },
         }
@@ -136,9 +139,10 @@ impl Judge {
         &self.rules
     }
 
-    /// How many requests had a key that there was no room for.
+    /// How many decisions were made without a count of their own, because there was no room for the key.
     pub(super) fn uncounted(&self) -> u64 {
-        self.limit.enforcer().observer.counters.read().uncounted
+        let store = &self.limit.enforcer().store;
+        store.turned_away() + store.counted_together()
     }
 
     /// The first request comes.
@@ -196,10 +200,15 @@ impl Judge {
         charge: &mut Charge,
     ) -> Result<(), Missing> {
         let policies = Arc::clone(&self.policies);
-        let found: Vec<usize> = policies.candidates(view).collect();
+        let mut found = mem::take(&mut self.found);
+        found.clear();
+        found.extend(policies.candidates(view));
         // Without the host, rules for a host are not among them.
         let is_complete = lacks.take().is_empty();
-        let found = if is_complete { found } else { (0..self.suspects.len()).collect() };
+        if !is_complete {
+            found.clear();
+            found.extend(0..self.suspects.len());
+        }
         let mut unjudged: Vec<(usize, Vec<String>)> = Vec::new();
         let mut judged: Vec<usize> = Vec::new();
         for rule in found.iter().copied().filter(|rule| self.suspects[*rule]) {
@@ -221,14 +230,19 @@ impl Judge {
                 discovered = Some(rule);
                 break;
             }
-            charged?;
+            if charged.is_err() {
+                self.found = found;
+                return charged;
+            }
         }
         if let Some(rule) = discovered {
             self.suspects[rule] = true;
+            self.found = found;
             *charge = Charge::new();
             return self.charge(view, lacks, charge);
         }
         found.iter().for_each(|rule| self.candidates[*rule] += 1);
+        self.found = found;
         for (rule, lacks) in unjudged {
             let unjudged = self.unjudged(rule);
             unjudged.requests += 1;

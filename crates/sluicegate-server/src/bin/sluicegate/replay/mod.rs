@@ -3,6 +3,8 @@
 mod alternatives;
 mod evidence;
 mod judge;
+#[cfg(test)]
+mod live_tests;
 mod policy;
 mod report;
 mod series;

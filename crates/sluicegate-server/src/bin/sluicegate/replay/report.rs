@@ -223,7 +223,7 @@ fn notes(judge: &Judge) -> Vec<String> {
     say(counts.too_many, "responses ended early, because more than a million were under way");
     say(
         judge.uncounted(),
-        "requests were not counted by a limit, because there was no room for their keys: say --keys",
+        "decisions were made without a count of their own, because there was no room for the keys: say --keys",
     );
     notes
 }

@@ -22,6 +22,9 @@ const MOST_REQUESTS: u64 = 10_000_000;
 /// When a case begins unless it says otherwise: midnight of a Saturday, 2000-01-01.
 const START: u64 = 946_684_800_000_000;
 
+/// Where clocks of stores end, in the year 2255.
+const LAST: u64 = 1 << 53;
+
 /// A case.
 pub(super) struct Case {
     pub(super) name: String,
@@ -156,6 +159,13 @@ impl Reading<'_> {
         if count.fold(0, u64::saturating_add) > MOST_REQUESTS {
             let what = format!("the case has more than {MOST_REQUESTS} requests");
             self.report(&format!("{path}.requests"), what);
+        }
+        let last = senders.iter().map(|sender| {
+            let ends = sender.every.saturating_mul(sender.times.saturating_sub(1));
+            sender.first.saturating_add(ends).saturating_add(sender.response.takes)
+        });
+        if last.max().is_some_and(|last| last >= LAST) {
+            self.report(path, "the case goes on beyond the year 2255, where clocks end");
         }
         let expect = format!("{path}.expect");
         let expect = case.expect.as_ref().map(|it| Expectation::new(it, &expect, self));

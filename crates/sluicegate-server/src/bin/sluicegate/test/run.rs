@@ -37,11 +37,16 @@ pub(super) struct Outcomes {
 
 /// Sends the requests of a case to the rules, which have counted nothing before.
 pub(super) fn run(case: &Case, rules: &Rules) -> Outcomes {
-    rules.clock().set(Duration::from_micros(case.start));
     let count: u64 = case.senders.iter().map(Sender::count).sum();
     // Each request has one key for each limit at most, and most cases have a few.
     let keys = count.saturating_mul(MAX_LIMITS as u64);
     let keys = usize::try_from(keys).unwrap_or(KEYS).clamp(1_024, KEYS);
+    run_within(keys, case, rules)
+}
+
+/// The same with room for this many keys.
+pub(super) fn run_within(keys: usize, case: &Case, rules: &Rules) -> Outcomes {
+    rules.clock().set(Duration::from_micros(case.start));
     let limit = rules.limit(keys);
     let mut running = Running {
         case,
@@ -88,6 +93,11 @@ pub(super) fn run(case: &Case, rules: &Rules) -> Outcomes {
                 running.saw_at(id, begun, &found);
             }
         }
+    }
+    let store = &limit.enforcer().store;
+    if store.turned_away() + store.counted_together() > 0 {
+        let what = format!("the case has more than {keys} keys, and not each has its own count");
+        running.together.differences.push(what);
     }
     running.finish()
 }

@@ -228,6 +228,10 @@ fn cases_that_cannot_fail_are_errors() {
             "3:12: cases[0].requests: the case has no",
         ),
         ("name = \"a\"\nrequests = [{ times = 0, expect = \"served\" }]", "is never sent"),
+        (
+            "name = \"a\"\nstart = \"2254-12-31T00:00:00Z\"\nrequests = [{ times = 3, every = \"1 year\", expect = \"served\" }]",
+            "beyond the year 2255",
+        ),
         ("name = \"a\"\nrequests = [{ client = [], expect = \"served\" }]", "no client sends"),
     ] {
         let said = refused(case);
@@ -286,6 +290,20 @@ fn json_is_read_as_toml_is() {
         said.contains("cases.json:2:44: cases[0].requests[0].expects: `expects` is not"),
         "{said}"
     );
+}
+
+#[test]
+fn more_keys_than_are_counted_fail_a_case() {
+    let text = "[[rules]]\nname = \"a\"\nkey = \"path\"\nlimits = [\"1/day\"]\n";
+    let files = Files::new();
+    let rules = files.rules(text);
+    let requests: Vec<_> = (0..200).map(|path| format!("{{ path = \"/{path}\" }}")).collect();
+    let requests = requests.join(", ");
+    let text = format!("[[cases]]\nname = \"a\"\nrequests = [{requests}]\nexpect = \"served\"\n");
+    let cases = plan::read(&files.write("cases.toml", &text), &rules.names()).expect("cases");
+    assert_eq!(run::run(&cases[0], &rules).differences, [""; 0]);
+    let found = run::run_within(1, &cases[0], &rules).differences;
+    assert!(found.concat().contains("the case has more than 1 keys"), "{found:?}");
 }
 
 /// Only what is under way takes memory.
