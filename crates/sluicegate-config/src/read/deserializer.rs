@@ -101,7 +101,11 @@ impl<'de> Deserializer<'de> for &Node {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, FormError> {
-        self.deserialize_map(visitor)
+        match self.data {
+            // It does not fit, so that a stand-in for a table with fields takes its place.
+            Data::Stub(Stub::Any) => self.deserialize_any(visitor),
+            _ => self.deserialize_map(visitor),
+        }
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FormError> {

@@ -16,6 +16,7 @@ mod settling;
 mod strangers;
 mod throttle;
 mod trial;
+mod typed;
 mod unseen;
 #[path = "../../../sluicegate-core/src/condition/geoip/writer.rs"]
 mod writer;
