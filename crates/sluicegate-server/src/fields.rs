@@ -14,6 +14,9 @@ pub enum Fields {
     Three,
 }
 
+/// The names of the three fields.
+pub(crate) const NAMES: [&str; 3] = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+
 /// Whole seconds, rounded up, so that nobody comes too early.
 pub(crate) fn rounded_up(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
 use sluicegate_config::envoy::service::Settings;
 use sluicegate_core::Memory;
 use sluicegate_core::adapter::{Gate, Observer};
@@ -14,7 +15,7 @@ use sluicegate_lease::Mastership;
 
 use crate::auth::Authorizer;
 use crate::capacity::{Election, Masters, Shared};
-use crate::fields::Fields;
+use crate::fields::{Fields, NAMES};
 use crate::health::Health;
 use crate::policies::Policies;
 use crate::policies::PoliciesError;
@@ -35,6 +36,7 @@ struct Inner {
     enforcer: Arc<Enforcer>,
     envoy: Settings,
     fields: Fields,
+    field_names: [String; 3],
     resets: bool,
     rules: Option<Rules>,
     authorizer: Option<Authorizer>,
@@ -58,6 +60,7 @@ impl Service {
             envoy: Settings::default(),
             near: None,
             fields: Fields::default(),
+            field_names: NAMES.map(str::to_owned),
             resets: false,
             proxies: Proxies::loopback(),
             election: Election::alone(false),
@@ -102,6 +105,11 @@ impl Service {
     /// Which header fields an answer asks Envoy to add.
     pub(crate) fn fields(&self) -> Fields {
         self.0.fields
+    }
+
+    /// The names of [`Fields::Three`].
+    pub(crate) fn field_names(&self) -> &[String; 3] {
+        &self.0.field_names
     }
 
     /// Whether clients of the HTTP API may forget what was spent.
@@ -172,6 +180,7 @@ pub struct ServiceBuilder {
     envoy: Settings,
     near: Option<f32>,
     fields: Fields,
+    field_names: [String; 3],
     resets: bool,
     proxies: Proxies,
     election: Election,
@@ -249,6 +258,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// The names of [`Fields::Three`], instead of those that it has.
+    pub fn field_names(mut self, limit: &str, remaining: &str, reset: &str) -> Self {
+        self.field_names = [limit, remaining, reset].map(str::to_owned);
+        self
+    }
+
     /// Lets every client of the HTTP API forget what was spent on any key. The default is no.
     pub fn allow_resets(mut self, allowed: bool) -> Self {
         self.resets = allowed;
@@ -284,8 +299,12 @@ impl ServiceBuilder {
     ///
     /// # Errors
     ///
-    /// If the store cannot keep a limit of the policies, or two settings contradict each other.
+    /// If the store cannot keep a limit of the policies, two settings contradict each other, or a name cannot be that of a header field.
     pub fn build(self) -> Result<Service, PoliciesError> {
+        let is_name = |name: &String| HeaderName::from_bytes(name.as_bytes()).is_ok();
+        if let Some(name) = self.field_names.iter().find(|name| !is_name(name)) {
+            return Err(PoliciesError::of(format!("`{name}` is no name of a header field")));
+        }
         if self.envoy.quota && !self.envoy.apart {
             let what = "every limit is a quota: expected descriptors that are counted apart";
             return Err(PoliciesError::of(what.to_owned()));
@@ -331,6 +350,7 @@ impl ServiceBuilder {
             enforcer: Arc::new(enforcer),
             envoy: self.envoy,
             fields: self.fields,
+            field_names: self.field_names,
             resets: self.resets,
             rules,
             authorizer,

@@ -1,5 +1,5 @@
 //! `/v1/status`: the state of the server, for the dashboard, `sluicegate top` and scripts; `/rlconfig`: the limits in force,
-//! as text.
+//! as text; `/stats`: the statistics under the names of Envoy's service, as text.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -8,6 +8,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use utoipa::OpenApi;
 
+use crate::rls::Statistics;
 use crate::service::Service;
 use crate::status::Status;
 
@@ -23,12 +24,13 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }
 
-/// `GET /v1/status`, `GET /v1/openapi.json` and `GET /rlconfig`.
+/// `GET /v1/status`, `GET /v1/openapi.json`, `GET /rlconfig` and `GET /stats`.
 pub(crate) fn routes(service: &Service) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/openapi.json", get(async || Json(openapi())))
         .route("/rlconfig", get(limits))
+        .route("/stats", get(statistics))
         .with_state(service.clone())
 }
 
@@ -62,4 +64,8 @@ async fn limits(State(service): State<Service>) -> String {
     let mut text = service.policies().describe().join("\n");
     text.push('\n');
     text
+}
+
+async fn statistics(State(service): State<Service>) -> Result<String, StatusCode> {
+    service.statistics().map(Statistics::text).ok_or(StatusCode::NOT_FOUND)
 }

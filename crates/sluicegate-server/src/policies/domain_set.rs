@@ -24,18 +24,19 @@ pub(super) struct Set(BTreeMap<Box<str>, File>);
 struct File {
     path: Box<Path>,
     domain: Arc<Domain>,
-    warnings: Vec<Diagnostic>,
+    /// With the files that they are about.
+    warnings: Vec<(Box<Path>, Diagnostic)>,
     document: Document,
     policies: Policies,
 }
 
 impl Set {
-    /// Reads every file.
+    /// Reads every file. If it `merges`, several files may have one domain.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with any of them.
-    pub(super) fn read(found: &Found) -> Result<Self, PoliciesError> {
+    pub(super) fn read(found: &Found, merges: bool) -> Result<Self, PoliciesError> {
         let mut set = BTreeMap::new();
         let (mut broken, mut doubled) = (Vec::new(), Vec::new());
         for (path, text) in found {
@@ -49,6 +50,11 @@ impl Set {
             match set.entry(file.domain.name().into()) {
                 Entry::Vacant(place) => {
                     place.insert(file);
+                }
+                Entry::Occupied(mut other) if merges => {
+                    if let Err(problems) = other.get_mut().merge(file) {
+                        broken.push(problems.in_file(path.display().to_string()));
+                    }
                 }
                 Entry::Occupied(other) => doubled.push(file.doubles(other.get())),
             }
@@ -110,8 +116,8 @@ impl Set {
     /// Logs what is probably a mistake.
     pub(super) fn warn(&self) {
         for file in self.0.values() {
-            for warning in &file.warnings {
-                tracing::warn!("{}:{warning}", file.path.display());
+            for (path, warning) in &file.warnings {
+                tracing::warn!("{}:{warning}", path.display());
             }
         }
     }
@@ -128,7 +134,26 @@ impl File {
         }
         let document = domain.document();
         let policies = Policies::new(&document, &Environment::new())?;
+        let warnings = warnings.into_iter().map(|warning| (path.into(), warning)).collect();
         Ok(Self { path: path.into(), domain: Arc::new(domain), warnings, document, policies })
+    }
+
+    /// Adds the descriptors of another file with the same domain.
+    fn merge(&mut self, other: Self) -> Result<(), PolicyError> {
+        let (Some(domain), Some(other_domain)) =
+            (Arc::get_mut(&mut self.domain), Arc::into_inner(other.domain))
+        else {
+            // Nobody else has them before the set is in force.
+            return Ok(());
+        };
+        domain.merge(other_domain).map_err(|twice| {
+            let path = self.path.display();
+            Diagnostic::new("descriptors", format!("{twice} is in {path} already, in this domain"))
+        })?;
+        self.document = domain.document();
+        self.policies = Policies::new(&self.document, &Environment::new())?;
+        self.warnings.extend(other.warnings);
+        Ok(())
     }
 
     /// That another file has the domain of this one.

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, Guard};
@@ -29,6 +30,8 @@ pub(super) struct LiveDomains {
 #[derive(Default)]
 struct Shared {
     in_force: ArcSwap<Domains>,
+    /// Whether several files may have one domain.
+    merges: AtomicBool,
     /// Locked while files are read.
     last: Mutex<Last>,
     listeners: RwLock<Vec<Listener>>,
@@ -73,12 +76,17 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, PoliciesError> {
 }
 
 impl LiveDomains {
+    /// Whether several files may have one domain.
+    pub(super) fn merge(&self, merges: bool) {
+        self.shared.merges.store(merges, Ordering::Relaxed);
+    }
+
     /// Adds a file, or the files of a directory, and puts all domains in force.
     pub(super) fn open(&mut self, path: &Path) -> Result<(), PoliciesError> {
         let mut texts = self.texts.clone();
         texts.add(path);
         let found = texts.read();
-        let set = Set::read(&found)?;
+        let set = Set::read(&found, self.shared.merges())?;
         self.texts = texts;
         let mut last = self.shared.last();
         self.shared.put_in_force(&mut last, Read::Files(found), set);
@@ -107,7 +115,7 @@ impl LiveDomains {
         if last.refused.is_none() && last.found == found {
             return Ok(Vec::new());
         }
-        let set = Set::read(&together(&found, &last.sent))?;
+        let set = Set::read(&together(&found, &last.sent), self.shared.merges())?;
         last.must_keep(&set)?;
         Ok(set.changes_since(&last.set))
     }
@@ -154,7 +162,7 @@ impl Shared {
             Read::Files(found) => together(found, &last.sent),
             Read::Sent(sent) => together(&last.found, sent),
         };
-        let set = Set::read(&all).and_then(|set| last.must_keep(&set).map(|()| set));
+        let set = Set::read(&all, self.merges()).and_then(|set| last.must_keep(&set).map(|()| set));
         let told = match set {
             Ok(set) => {
                 let told =
@@ -197,6 +205,10 @@ impl Shared {
         // A listener may add a listener.
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner).clone();
         listeners.iter().for_each(|listener| listener(what));
+    }
+
+    fn merges(&self) -> bool {
+        self.merges.load(Ordering::Relaxed)
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {

@@ -46,10 +46,19 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with a file, or a domain that two files have.
+    /// Everything that is wrong with a file, or a domain that two files have, unless they are
+    /// [merged](Self::merge_domains).
     pub fn envoy(mut self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
         self.domains.open(path.as_ref())?;
         Ok(self)
+    }
+
+    /// Lets several files of Envoy's service have one domain, which has the descriptors of all then. The default is no: that is
+    /// an error. Say it before the files are added.
+    #[must_use]
+    pub fn merge_domains(self, merges: bool) -> Self {
+        self.domains.merge(merges);
+        self
     }
 
     /// The files that [`envoy`](Self::envoy) reads: the file at `path`, or those of the directory at `path`, in order of

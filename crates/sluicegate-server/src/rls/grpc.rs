@@ -29,7 +29,8 @@ impl Rls {
             .map_err(|what| self.unread(Status::invalid_argument(what)))?;
         let answered = answer(&self.0, &request, deadline(&self.0, fields)).await;
         let answer = answered.map_err(|failure| status(&failure))?;
-        Ok(framed(&message::response(&request, &answer, self.0.fields())))
+        let names = self.0.field_names();
+        Ok(framed(&message::response(&request, &answer, self.0.fields(), names)))
     }
 
     /// Counts an answer to something that is no request.

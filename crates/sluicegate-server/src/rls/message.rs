@@ -49,11 +49,12 @@ pub(super) fn response(
     request: &Request<'_>,
     answer: &Answer,
     wanted: Fields,
+    names: &[String; 3],
 ) -> RateLimitResponse {
     RateLimitResponse {
         overall_code: code(answer.is_over),
         statuses: answer.statuses.iter().map(status).collect(),
-        response_headers_to_add: fields_to_add(answer, wanted),
+        response_headers_to_add: fields_to_add(answer, wanted, names),
         dynamic_metadata: metadata(request, answer),
         ..RateLimitResponse::default()
     }
@@ -100,11 +101,11 @@ fn whole_seconds(time: Duration) -> protobuf::Duration {
 }
 
 /// The header fields that Envoy adds to the response. There are none if it is about no limit.
-fn fields_to_add(answer: &Answer, fields: Fields) -> Vec<HeaderValue> {
+fn fields_to_add(answer: &Answer, fields: Fields, names: &[String; 3]) -> Vec<HeaderValue> {
     match fields {
         Fields::Nothing => Vec::new(),
         Fields::Draft => draft(answer),
-        Fields::Three => three(answer).unwrap_or_default(),
+        Fields::Three => three(answer, names).unwrap_or_default(),
     }
 }
 
@@ -124,14 +125,14 @@ fn draft(answer: &Answer) -> Vec<HeaderValue> {
     all
 }
 
-fn three(answer: &Answer) -> Option<Vec<HeaderValue>> {
+fn three(answer: &Answer, [count, remaining, resets]: &[String; 3]) -> Option<Vec<HeaderValue>> {
     let status = answer.tightest()?;
     let limit = status.limit.as_ref()?;
     let reset = status.until_reset.unwrap_or_default();
     Some(vec![
-        field("RateLimit-Limit", limit.count.to_string()),
-        field("RateLimit-Remaining", status.remaining.to_string()),
-        field("RateLimit-Reset", rounded_up(reset).to_string()),
+        field(count, limit.count.to_string()),
+        field(remaining, status.remaining.to_string()),
+        field(resets, rounded_up(reset).to_string()),
     ])
 }
 

@@ -37,6 +37,18 @@ impl Domain {
         Ok((Self { name: domain.name.into(), top, rules, is_meant }, warnings))
     }
 
+    /// Adds the descriptors of another file with this domain, behind its own.
+    ///
+    /// # Errors
+    ///
+    /// The key and the value of a descriptor that both files have.
+    pub fn merge(&mut self, other: Self) -> Result<(), String> {
+        self.top.merge(other.top)?;
+        self.rules += other.rules;
+        self.is_meant |= other.is_meant;
+        Ok(())
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -229,6 +241,17 @@ impl Level {
         Self(level)
     }
 
+    fn merge(&mut self, other: Self) -> Result<(), String> {
+        for (key, values) in other.0 {
+            let own = self.0.entry(key.clone()).or_default();
+            own.merge(values).map_err(|value| match &*value {
+                b"" => shown(&key),
+                value => format!("{} with the value {}", shown(&key), shown(value)),
+            })?;
+        }
+        Ok(())
+    }
+
     /// The rule that a descriptor with these entries meets, as the service looks it up: an exact value first, then
     /// patterns in the order of the file, then the key alone; without going back. A rule counts only for a descriptor
     /// with as many entries as lead to it.
@@ -318,7 +341,32 @@ impl Level {
     }
 }
 
+fn shown(text: &[u8]) -> String {
+    format!("`{}`", String::from_utf8_lossy(text))
+}
+
 impl Values {
+    /// The error is the value that both have.
+    fn merge(&mut self, other: Self) -> Result<(), Box<[u8]>> {
+        for (value, entry) in other.exact {
+            if self.exact.insert(value.clone(), entry).is_some() {
+                return Err(value);
+            }
+        }
+        for (pattern, entry) in other.like {
+            if self.like.iter().any(|(own, _)| *own == pattern) {
+                return Err(pattern.as_bytes().into());
+            }
+            self.like.push((pattern, entry));
+        }
+        match (&self.any, other.any) {
+            (Some(_), Some(_)) => return Err([].into()),
+            (None, any) => self.any = any,
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn find(&self, value: &[u8]) -> Option<&Entry> {
         let like = || self.like.iter().find(|(pattern, _)| Wildcard::matches(pattern, value));
         self.exact.get(value).or_else(|| like().map(|(_, entry)| entry)).or(self.any.as_ref())

@@ -25,9 +25,9 @@ pub(crate) struct PolicyFiles {
 }
 
 impl PolicyFiles {
-    /// Reads the files.
-    pub(crate) fn read(&self) -> Result<Policies, Box<dyn Error>> {
-        let mut policies = Policies::new();
+    /// Reads the files. If it `merges`, several files of Envoy's service may have one domain.
+    pub(crate) fn read(&self, merges: bool) -> Result<Policies, Box<dyn Error>> {
+        let mut policies = Policies::new().merge_domains(merges);
         if let Some(rules) = &self.rules {
             Kind::Rules.expect(rules)?;
             policies = policies.rules(rules)?;

@@ -37,7 +37,7 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         like::notices(&like::environment).iter().for_each(|notice| warn!("{notice}"));
     }
     let metrics = Metrics::install()?;
-    let policies = files.read()?;
+    let policies = files.read(deciding.envoy_merge)?;
     let is_watched = !running.no_watch;
     let _policies = is_watched.then(|| policies.watch()).transpose()?;
     let no_wait = xds.xds_no_wait;
@@ -57,6 +57,11 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .overrides(!deciding.no_overrides)
         .apart(deciding.envoy_counting)
         .quota(deciding.envoy_quotas);
+    let service = match &*deciding.field_names {
+        [limit, remaining, reset] => service.field_names(limit, remaining, reset),
+        [] => service,
+        _ => return Err("--field-names: expected three names, separated by commas".into()),
+    };
     let service = match statistics.envoy_statistics {
         Some(near_limit_ratio) => service.statistics(near_limit_ratio),
         None => service,
@@ -321,6 +326,9 @@ pub(super) struct Deciding {
     /// Which header fields to ask Envoy to add to responses.
     #[arg(long, value_name = "FIELDS", default_value = "none", value_parser = field_sets())]
     pub(super) fields: Fields,
+    /// The names of the three fields of `--fields three`: of the limit, of what is left, and of when it begins anew.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) field_names: Vec<String>,
     /// The proxies that may ask about requests of their clients, and are believed: addresses and networks, separated by
     /// commas.
     #[arg(long, value_name = "NETWORKS", default_value = "127.0.0.0/8,::1")]
@@ -338,6 +346,9 @@ pub(super) struct Deciding {
     /// Takes every limit of Envoy's files for a quota, and refuses a request only if all of its descriptors are over.
     #[arg(long, requires = "envoy_counting")]
     pub(super) envoy_quotas: bool,
+    /// Lets several files of Envoy's service have one domain, which has the descriptors of all then.
+    #[arg(long)]
+    pub(super) envoy_merge: bool,
     /// Ignores the `limit` in descriptors of Envoy, which otherwise replaces that of the file.
     #[arg(long)]
     pub(super) no_overrides: bool,

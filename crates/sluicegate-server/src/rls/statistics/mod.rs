@@ -29,6 +29,9 @@ const LONGEST: usize = 512;
 const LEFT_OUT: &str = "sluicegate_statistics_left_out_total";
 const SECONDS: &str = "ratelimit_service_response_time_seconds";
 
+/// Where the statistics of limits are in StatsD.
+const LIMITS: &str = "ratelimit.service.rate_limit";
+
 /// Where times of calls are in StatsD.
 const TIMES: &str = "ratelimit_server.ShouldRateLimit.response_time";
 
@@ -127,6 +130,22 @@ impl Statistics {
 
     fn times(&self) -> std::sync::MutexGuard<'_, Option<BTreeMap<u64, u64>>> {
         self.0.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All counts under their names in StatsD, a line for each that is not 0.
+    pub(crate) fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for limit in self.limits() {
+            for (part, count) in Part::ALL.into_iter().zip(&limit.counts) {
+                lines.push((format!("{LIMITS}.{}.{}", limit.name, part.stat()), count.total()));
+            }
+        }
+        for (other, count) in Other::ALL.into_iter().zip(&self.0.others) {
+            lines.push((other.texts()[3].to_owned(), count.total()));
+        }
+        lines.retain(|(_, total)| *total > 0);
+        lines.sort();
+        lines.into_iter().map(|(name, total)| format!("{name}: {total}\n")).collect()
     }
 
     /// All counts as Prometheus reads them.

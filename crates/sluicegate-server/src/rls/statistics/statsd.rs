@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 
 use super::plain::plain;
-use super::{Count, Counts, Other, Part, Statistics, TIMES};
+use super::{Count, Counts, LIMITS, Other, Part, Statistics, TIMES};
 use crate::run::ServerError;
 
 /// A datagram of UDP fits into a frame of Ethernet.
@@ -160,7 +160,7 @@ impl Report {
                 let news = limit.counts[part as usize].news();
                 if news > 0 {
                     let (name, stat) = (&limit.name, part.stat());
-                    let name = format!("ratelimit.service.rate_limit.{name}.{stat}");
+                    let name = format!("{LIMITS}.{name}.{stat}");
                     to.line(&mut lines, &name, format_args!("{news}|c"));
                 }
                 news

@@ -82,14 +82,17 @@ async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_n
 #[tokio::test(flavor = "multi_thread")]
 async fn dashboards_of_envoys_service_find_their_metrics() {
     let redis = Server::start();
-    let server = started(&redis, &[("USE_PROMETHEUS", "true"), ("USE_STATSD", "false")]);
+    let fields = ("LIMIT_RESPONSE_HEADERS_ENABLED", "true");
+    let server = started(&redis, &[("USE_PROMETHEUS", "true"), fields]);
     let mut client = Client::grpc(server.grpc).await;
     assert_eq!(admitted(&mut client, 5).await, 3);
     let folder = server.file.join("ratelimit/config");
     std::fs::write(folder.join("edge.yaml"), "domain: [").expect("a file");
     server.says("policies not reloaded");
 
-    let shown = metrics(server.port("admin")).await;
+    let stats = shown(server.port("admin"), "/stats").await;
+    assert!(stats.contains("ratelimit.service.rate_limit.edge.user.over_limit: 2\n"), "{stats}");
+    let shown = shown(server.port("admin"), "/metrics").await;
     // Three were within, of which the border of 0.8 leaves one apart.
     for line in [
         "ratelimit_service_rate_limit_total_hits{domain=\"edge\",key1=\"user\"} 5",
@@ -150,9 +153,9 @@ async fn statsd_gets_what_is_counted_and_what_is_left_at_the_end() {
     assert_eq!(told, "ratelimit.service.config_load_success:1|c|#zone:a\n");
 }
 
-async fn metrics(admin: SocketAddr) -> String {
+async fn shown(admin: SocketAddr, path: &str) -> String {
     let address = admin.to_string();
-    let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     let (status, _, body) = send(&address, &request).await;
     assert_eq!(status, 200, "{body}");
     body

@@ -98,6 +98,42 @@ async fn a_reload_finds_new_files_and_misses_removed_ones() {
     assert_eq!(place.limits().await, [Some(100), None, Some(300)]);
 }
 
+#[test]
+fn files_of_one_domain_are_merged_if_told_so_and_what_both_have_is_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        fs::write(directory.path().join(name), text).expect("a file");
+    };
+    let read = |merges| Policies::new().merge_domains(merges).envoy(directory.path());
+    let lines = |policies: &Policies| policies.describe().join("\n");
+    write("a.yaml", &file("edge", 100));
+    write("b.yaml", &file("edge", 200).replace("user", "path"));
+    write("c.yaml", &file("edge", 300).replace("key: user", "key: user\n  value: a"));
+    write("d.yaml", &file("other", 400));
+    assert!(read(false).is_err_and(|error| error.is_of_several_files()));
+    let policies = read(true).unwrap_or_else(|error| panic!("{error}"));
+    let all = lines(&policies);
+    assert_eq!(all.lines().filter(|line| line.contains("edge")).count(), 1, "{all}");
+    for limit in ["100 per hour", "200 per hour", "300 per hour", "400 per hour"] {
+        assert!(all.contains(limit), "{all}");
+    }
+    for (twice, said) in [
+        (file("edge", 1), "`user` is in"),
+        (
+            file("edge", 1).replace("key: user", "key: user\n  value: a"),
+            "`user` with the value `a`",
+        ),
+    ] {
+        write("e.yaml", &twice);
+        let problems = policies.reload().expect_err("a descriptor that is there twice").to_string();
+        assert!(problems.contains("e.yaml") && problems.contains(said), "{problems}");
+        assert_eq!(lines(&policies), all);
+    }
+    write("e.yaml", &file("edge", 500).replace("user", "host"));
+    policies.reload().unwrap_or_else(|error| panic!("{error}"));
+    assert!(lines(&policies).contains("500 per hour"));
+}
+
 #[tokio::test]
 async fn a_broken_file_of_a_directory_leaves_all_of_them_as_they_were() {
     let mut place = start(|at| {

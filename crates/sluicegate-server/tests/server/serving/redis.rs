@@ -6,7 +6,7 @@ use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_redis::Redis;
-use sluicegate_server::{Policies, Service};
+use sluicegate_server::{Fields, Policies, Service, ServiceBuilder};
 use sluicegate_tests::servers;
 
 use super::http::post;
@@ -98,6 +98,20 @@ async fn descriptors_that_are_counted_apart_mean_the_same_in_redis_and_in_memory
         let twice = vec![hits(user("d"), 4), hits(user("d"), 1), hits(user("d"), 2)];
         assert_eq!(statuses(&server.ask(twice).await), [(ok, 2), (ok, 1), (over, 0)]);
     }
+}
+
+#[tokio::test]
+async fn the_three_fields_have_the_names_of_the_deployment() {
+    let names = |service: ServiceBuilder| {
+        service.fields(Fields::Three).field_names("X-Limit", "X-Left", "X-Reset")
+    };
+    let mut server = start_with(FILE, names).await;
+    let answer = server.ask(vec![descriptor(&[("user", "a")])]).await;
+    let fields = answer.response_headers_to_add.iter().map(|field| (&*field.key, &*field.value));
+    let fields: Vec<_> = fields.collect();
+    assert_eq!(fields[..2], [("X-Limit", "6"), ("X-Left", "5")]);
+    assert_eq!(fields[2].0, "X-Reset");
+    assert!(Service::builder(Policies::new()).field_names("a b", "c", "d").build().is_err());
 }
 
 #[test]

@@ -72,15 +72,11 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 28] = [
+const INSTEAD: [(&str, &str, &str); 24] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
-    ("MERGE_DOMAIN_CONFIG", "false", "a domain in two files is an error"),
     ("RESPONSE_DYNAMIC_METADATA", "false", "the metadata of an answer name spent quotas alone"),
-    ("LIMIT_LIMIT_HEADER", "RateLimit-Limit", "the field is `RateLimit-Limit`"),
-    ("LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "the field is `RateLimit-Remaining`"),
-    ("LIMIT_RESET_HEADER", "RateLimit-Reset", "the field is `RateLimit-Reset`"),
     ("EXPIRATION_JITTER_MAX_SECONDS", "", "rows in Redis expire without jitter"),
     ("LOCAL_CACHE_SIZE_IN_BYTES", "0", "the store answers every request"),
     ("REDIS_PERSECOND", "false", "limits of a second are counted in the Redis of all others"),
@@ -339,6 +335,9 @@ impl Translation {
         if variables.flag("SHADOW_MODE")? {
             self.options.push(("--shadow", None));
         }
+        if variables.flag("MERGE_DOMAIN_CONFIG")? {
+            self.options.push(("--envoy-merge", None));
+        }
         let is_apart = !variables.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT")?;
         let is_quota = variables.flag("QUOTA_MODE")?;
         match (is_apart, is_quota) {
@@ -357,6 +356,13 @@ impl Translation {
         }
         if variables.flag("LIMIT_RESPONSE_HEADERS_ENABLED")? {
             self.option("--fields", "three");
+            let names = [
+                ("LIMIT_LIMIT_HEADER", "RateLimit-Limit"),
+                ("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"),
+                ("LIMIT_RESET_HEADER", "RateLimit-Reset"),
+            ];
+            let names = names.map(|(name, usual)| variables.text(name, usual));
+            self.option("--field-names", names.join(","));
         }
         if variables.get("SLUICEGATE_LOG").is_none() {
             let level = variables.text("LOG_LEVEL", "warn").to_ascii_lowercase();

@@ -130,7 +130,11 @@ fn variables_become_options() {
         (&[("STATS_FLUSH_INTERVAL", "1m")], &["--statsd-interval=60000"]),
         (&[("USE_STATSD", "false"), ("EXTRA_TAGS", "a:b")], &[]),
         (&[("USE_PROMETHEUS", "true")], &[]),
-        (&[("LIMIT_RESPONSE_HEADERS_ENABLED", "true")], &["--fields=three"]),
+        (
+            &[("LIMIT_RESPONSE_HEADERS_ENABLED", "true"), ("LIMIT_RESET_HEADER", "X-Reset")],
+            &["--fields=three", "--field-names=RateLimit-Limit,RateLimit-Remaining,X-Reset"],
+        ),
+        (&[("LIMIT_RESET_HEADER", "X-Reset"), ("MERGE_DOMAIN_CONFIG", "T")], &["--envoy-merge"]),
         (&[("LOG_LEVEL", "WARNING"), ("LOG_FORMAT", "JSON")], &["--log=json"]),
         (&[("LOG_LEVEL", "debug"), ("REDIS_URL", "")], &["--log-level=debug"]),
     ] {
@@ -256,7 +260,8 @@ fn the_guide_names_every_variable_that_is_read() {
                 ("REDIS_URL", "a,b"),
                 ("REDIS_SOCKET_TYPE", "tcp"),
             ];
-            let flags = ["REDIS_TLS", "GRPC_SERVER_USE_TLS"].map(|name| (name, "true"));
+            let flags = ["REDIS_TLS", "GRPC_SERVER_USE_TLS", "LIMIT_RESPONSE_HEADERS_ENABLED"];
+            let flags = flags.map(|name| (name, "true"));
             let files = ["GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY"].map(|name| (name, "/f"));
             let set = known.iter().chain(&flags).chain(&files).find(|(known, _)| *known == name);
             set.map(|(_, value)| (*value).to_owned())
