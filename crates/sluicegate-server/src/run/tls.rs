@@ -10,11 +10,17 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use sluicegate_config::proxy::UpstreamTls;
 use sluicegate_config::texts::{Follower, Found, Texts};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
+use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem};
+use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use tokio_rustls::rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use tokio_rustls::rustls::{
+    self, ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 
 use super::connection::Certificate;
 use super::error::ServerError;
@@ -28,6 +34,7 @@ pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
     clients: Option<PathBuf>,
+    client_name: Option<Box<str>>,
     name: Option<Box<str>>,
     pub(super) is_grpc_only: bool,
 }
@@ -36,13 +43,20 @@ impl Tls {
     /// A certificate, followed by those that vouch for it, and its private key.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         let (certificate, key) = (certificate.into(), key.into());
-        Self { certificate, key, clients: None, name: None, is_grpc_only: false }
+        Self { certificate, key, clients: None, client_name: None, name: None, is_grpc_only: false }
     }
 
     /// Accepts only clients with a certificate that one of these authorities has signed: mutual TLS.
     #[must_use]
     pub fn clients(mut self, authorities: impl Into<PathBuf>) -> Self {
         self.clients = Some(authorities.into());
+        self
+    }
+
+    /// Accepts only [clients](Self::clients) whose certificate has this name, as `envoy.example`.
+    #[must_use]
+    pub fn client_name(mut self, name: &str) -> Self {
+        self.client_name = Some(name.into());
         self
     }
 
@@ -66,7 +80,7 @@ impl Tls {
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        let Self { certificate, key, clients, name: _, is_grpc_only: _ } = self;
+        let Self { certificate, key, clients, client_name: _, name: _, is_grpc_only: _ } = self;
         [certificate, key].into_iter().chain(clients).map(PathBuf::as_path)
     }
 
@@ -81,6 +95,10 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|error| ServerError::because("TLS cannot be set up", error))?;
         let config = match &self.clients {
+            None if self.client_name.is_some() => {
+                let what = "clients have to have a name: expected the authorities that sign it";
+                return Err(ServerError::new(what));
+            }
             None => config.with_no_client_auth(),
             Some(path) => {
                 let roots = read_authorities(path)?;
@@ -88,7 +106,10 @@ impl Tls {
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
                 let verifier = verifier
                     .map_err(|error| ServerError::file(path, "not usable for clients", error))?;
-                config.with_client_cert_verifier(verifier)
+                config.with_client_cert_verifier(match &self.client_name {
+                    Some(name) => Arc::new(NamedClients::new(verifier, name)?),
+                    None => verifier,
+                })
             }
         };
         let (certificates, key) = read_identity(&self.certificate, &self.key)?;
@@ -118,6 +139,61 @@ impl Tls {
             config.map_err(|error| ServerError::because("TLS cannot be set up", error))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(config)
+    }
+}
+
+/// Accepts clients whose certificate is signed by an authority and has a name.
+#[derive(Debug)]
+struct NamedClients {
+    signed: Arc<dyn ClientCertVerifier>,
+    name: ServerName<'static>,
+}
+
+impl NamedClients {
+    fn new(signed: Arc<dyn ClientCertVerifier>, name: &str) -> Result<Self, ServerError> {
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|error| ServerError::because("not the name of a client", error))?;
+        Ok(Self { signed, name })
+    }
+}
+
+impl ClientCertVerifier for NamedClients {
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verified = self.signed.verify_client_cert(certificate, others, now)?;
+        // The same names are in the certificates of clients and of servers.
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, &self.name)?;
+        Ok(verified)
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.signed.root_hint_subjects()
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
     }
 }
 

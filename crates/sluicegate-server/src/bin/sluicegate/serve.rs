@@ -137,6 +137,9 @@ fn with_ports(
         if ports.tls_grpc_only {
             tls = tls.grpc_only();
         }
+        if let Some(name) = &ports.tls_client_name {
+            tls = tls.client_name(name);
+        }
         server = server.tls(match ports.tls_clients {
             Some(authorities) => tls.clients(authorities),
             None => tls,
@@ -294,6 +297,9 @@ pub(super) struct Ports {
     /// Accepts only clients whose certificate is signed by an authority in this PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(super) tls_clients: Option<PathBuf>,
+    /// Accepts only those of these clients whose certificate has this name, such as `envoy.example`.
+    #[arg(long, value_name = "NAME", requires = "tls_clients")]
+    pub(super) tls_client_name: Option<String>,
     /// Leaves the HTTP port without TLS.
     #[arg(long, requires = "tls_certificate")]
     pub(super) tls_grpc_only: bool,

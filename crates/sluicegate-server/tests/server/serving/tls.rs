@@ -36,6 +36,14 @@ async fn start(certificate: &(String, String), clients: Option<&Authority>) -> S
 }
 
 async fn start_in(directory: TempDir, clients: Option<&Authority>) -> Secured {
+    start_with(directory, clients, |tls| tls).await
+}
+
+async fn start_with(
+    directory: TempDir,
+    clients: Option<&Authority>,
+    set: impl FnOnce(Tls) -> Tls,
+) -> Secured {
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("ratelimit.yaml"), ONE).expect("a file");
     let mut tls = Tls::new(at("server.pem"), at("server.key"));
@@ -46,7 +54,7 @@ async fn start_in(directory: TempDir, clients: Option<&Authority>) -> Secured {
     let policies = Policies::new().envoy(at("ratelimit.yaml")).expect("a valid file");
     let service = Service::builder(policies).build().expect("a service");
     let any = "127.0.0.1:0".parse().expect("an address");
-    let bound = Server::new(service).grpc(any).tls(tls).bind().await.expect("a free port");
+    let bound = Server::new(service).grpc(any).tls(set(tls)).bind().await.expect("a free port");
     let (addresses, reload) = (bound.addresses(), bound.reload());
     tokio::spawn(bound.run(std::future::pending()));
     Secured { directory, addresses, reload }
@@ -144,6 +152,26 @@ async fn mutual_tls_admits_only_clients_of_the_named_authority() {
     server.ask(&servers, Some(clients.sign("client"))).await.expect("an answer");
     server.ask(&servers, None).await.expect_err("no certificate");
     server.ask(&servers, Some(others.sign("client"))).await.expect_err("another authority");
+}
+
+#[tokio::test]
+async fn mutual_tls_admits_only_clients_with_the_name_that_is_expected() {
+    let (servers, clients, others) = ["servers", "clients", "others"].map(Authority::new).into();
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), &servers.sign("sluicegate.test"));
+    let named = |tls: Tls| tls.client_name("envoy.test");
+    let server = start_with(directory, Some(&clients), named).await;
+    server.ask(&servers, Some(clients.sign("envoy.test"))).await.expect("an answer");
+    server.ask(&servers, Some(clients.sign("other.test"))).await.expect_err("another name");
+    server.ask(&servers, Some(others.sign("envoy.test"))).await.expect_err("another authority");
+    server.ask(&servers, None).await.expect_err("no certificate");
+
+    let at = |name: &str| server.directory.path().join(name);
+    let nobody = Tls::new(at("server.pem"), at("server.key")).client_name("envoy.test");
+    let service = Service::builder(Policies::new()).build().expect("a service");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let bound = Server::new(service).grpc(any).tls(nobody).bind().await;
+    assert!(bound.is_err_and(|error| error.to_string().contains("authorities")));
 }
 
 #[tokio::test]

@@ -104,10 +104,9 @@ const PAUSES: &str = "the management server is called again after 0.5 to 15 seco
 const METRICS: &str = "statistics are at `/metrics` of the debug port, for Prometheus";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
-const ONLY: [(&str, &str, &str); 4] = [
+const ONLY: [(&str, &str, &str); 3] = [
     ("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server"),
     ("GRPC_UDS", "", "the gRPC port is one of TCP"),
-    ("GRPC_CLIENT_TLS_SAN", "", "names in the certificates of clients are not compared"),
     ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the certificate of Redis is always checked"),
 ];
 
@@ -177,8 +176,17 @@ impl Translation {
             }
             if let Some(file) = variables.get("GRPC_CLIENT_TLS_CACERT") {
                 self.option("--tls-clients", file);
+                if let Some(name) = variables.get("GRPC_CLIENT_TLS_SAN") {
+                    self.option("--tls-client-name", name);
+                }
             }
             self.options.push(("--tls-grpc-only", None));
+        }
+        let is_named = self.options.iter().any(|(name, _)| *name == "--tls-client-name");
+        if variables.get("GRPC_CLIENT_TLS_SAN").is_some() && !is_named {
+            // As in that service.
+            let what = "clients have no certificates without GRPC_CLIENT_TLS_CACERT and TLS";
+            self.notices.push(format!("GRPC_CLIENT_TLS_SAN has no effect: {what}"));
         }
         Ok(())
     }

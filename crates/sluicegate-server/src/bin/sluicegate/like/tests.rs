@@ -59,8 +59,15 @@ fn variables_become_options() {
                 ("GRPC_SERVER_TLS_CERT", "/c"),
                 ("GRPC_SERVER_TLS_KEY", "/k"),
                 ("GRPC_CLIENT_TLS_CACERT", "/a"),
+                ("GRPC_CLIENT_TLS_SAN", "edge"),
             ],
-            &["--tls-certificate=/c", "--tls-key=/k", "--tls-clients=/a", "--tls-grpc-only"],
+            &[
+                "--tls-certificate=/c",
+                "--tls-key=/k",
+                "--tls-clients=/a",
+                "--tls-client-name=edge",
+                "--tls-grpc-only",
+            ],
         ),
         (&[("REDIS_TIMEOUT", "250ms")], &["--deadline-ms=250"]),
         (&[("REDIS_URL", "/run/redis.sock")], &["--redis=redis+unix:///run/redis.sock"]),
@@ -208,7 +215,6 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
         ("CONFIG_TYPE", "GRPC_XDS_DELTA"),
         ("BACKEND_TYPE", "memcache"),
         ("GRPC_UDS", "/run/ratelimit.sock"),
-        ("GRPC_CLIENT_TLS_SAN", "spiffe://edge"),
         ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true"),
         ("PORT", "http"),
         ("EXTRA_TAGS", "a=b"),
@@ -238,6 +244,8 @@ fn what_has_no_effect_is_named_once() {
     let tcp = [("REDIS_URL", "r:1"), ("REDIS_SOCKET_TYPE", "tcp"), ("DEBUG_HOST", "::1")];
     assert_eq!(notices(&tcp), Vec::<String>::new());
     assert_eq!(notices(&[]).len(), 2, "the memory, and the debug port");
+    let unnamed = notices(&[&tcp[..], &[("GRPC_CLIENT_TLS_SAN", "edge")]].concat());
+    assert!(unnamed.len() == 1 && unnamed[0].starts_with("GRPC_CLIENT_TLS_SAN"), "{unnamed:?}");
     for (name, value, _) in INSTEAD {
         let other = if value == "true" { "F" } else { "1" };
         let told = notices(&[&tcp[..], &[(name, other)]].concat());
