@@ -330,7 +330,10 @@ impl ServiceBuilder {
         });
         let statistics = self.near.map(Statistics::new);
         if let Some(statistics) = statistics.clone() {
-            statistics.loaded(true);
+            // A management server sends its first policies later.
+            if self.policies.domains().iter().next().is_some() {
+                statistics.loaded(true);
+            }
             self.policies.on_event(move |event| {
                 if event.starts_with("policies reloaded") {
                     statistics.loaded(true);

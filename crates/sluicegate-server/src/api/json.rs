@@ -17,7 +17,7 @@ use super::no_store;
 use super::read::{JsonText, Object};
 use crate::admin::is_own;
 use crate::fields::rounded_up;
-use crate::rls::{Failure, answer, numbered};
+use crate::rls::{Failure, answer, fields_to_add, numbered};
 use crate::service::Service;
 
 /// The largest body, in bytes.
@@ -83,7 +83,7 @@ pub(super) async fn answered(service: &Service, body: &[u8]) -> Response {
                 true => StatusCode::TOO_MANY_REQUESTS,
                 false => StatusCode::OK,
             };
-            (status, no_store(), Json(JsonResponse::new(&answer))).into_response()
+            (status, no_store(), Json(JsonResponse::new(service, &answer))).into_response()
         }
         Err(Failure::Bad(bad)) => (StatusCode::BAD_REQUEST, format!("{bad}\n")).into_response(),
         Err(Failure::Undecided(undecided)) => {
@@ -212,6 +212,14 @@ impl Override {
 pub(super) struct JsonResponse<'a> {
     overall_code: &'static str,
     statuses: Vec<DescriptorStatus<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    response_headers_to_add: Vec<HeaderField>,
+}
+
+#[derive(Debug, Serialize)]
+struct HeaderField {
+    key: String,
+    value: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -237,9 +245,16 @@ struct RateLimit<'a> {
 }
 
 impl<'a> JsonResponse<'a> {
-    pub(super) fn new(answer: &'a Answer) -> Self {
+    pub(super) fn new(service: &Service, answer: &'a Answer) -> Self {
         let statuses = answer.statuses.iter().map(DescriptorStatus::new);
-        Self { overall_code: code(answer.is_over), statuses: statuses.collect() }
+        let fields = fields_to_add(answer, service.fields(), service.field_names());
+        let fields = fields.into_iter();
+        let fields = fields.map(|field| HeaderField { key: field.key, value: field.value });
+        Self {
+            overall_code: code(answer.is_over),
+            statuses: statuses.collect(),
+            response_headers_to_add: fields.collect(),
+        }
     }
 }
 

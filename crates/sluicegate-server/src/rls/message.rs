@@ -101,7 +101,11 @@ fn whole_seconds(time: Duration) -> protobuf::Duration {
 }
 
 /// The header fields that Envoy adds to the response. There are none if it is about no limit.
-fn fields_to_add(answer: &Answer, fields: Fields, names: &[String; 3]) -> Vec<HeaderValue> {
+pub(crate) fn fields_to_add(
+    answer: &Answer,
+    fields: Fields,
+    names: &[String; 3],
+) -> Vec<HeaderValue> {
     match fields {
         Fields::Nothing => Vec::new(),
         Fields::Draft => draft(answer),

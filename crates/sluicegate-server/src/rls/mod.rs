@@ -17,7 +17,7 @@ use tonic::service::RoutesBuilder;
 pub(crate) use self::answer::answer;
 pub(crate) use self::counters::{Counters, Failure};
 pub(crate) use self::grpc::Rls;
-pub(crate) use self::message::numbered;
+pub(crate) use self::message::{fields_to_add, numbered};
 pub(crate) use self::statistics::Statistics;
 pub use self::statistics::StatsD;
 

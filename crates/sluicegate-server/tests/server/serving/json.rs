@@ -1,7 +1,8 @@
 //! The messages of the protocol as JSON.
 
 use super::http::{post, send};
-use super::server::start;
+use super::server::{start, start_with};
+use sluicegate_server::Fields;
 
 const ONE: &str = "domain: edge
 descriptors:
@@ -23,6 +24,19 @@ async fn the_json_of_the_protocol_gets_the_same_answer() {
     let (status, answer) = post(&server.http, "/json", body).await;
     assert_eq!((status, &answer["overallCode"]), (429, &"OVER_LIMIT".into()));
     assert!(server.is_over(&[("user", "a")]).await);
+}
+
+#[tokio::test]
+async fn json_has_the_fields_that_envoy_is_told_to_add() {
+    let server = start_with(ONE, |service| service.fields(Fields::Three)).await;
+    let body = r#"{"domain":"edge","descriptors":[{"entries":[{"key":"user","value":"a"}]}]}"#;
+    let (_, answer) = post(&server.http, "/json", body).await;
+    let field = |at: usize| {
+        let field = &answer["responseHeadersToAdd"][at];
+        (field["key"].as_str().expect("a name"), field["value"].as_str().expect("a value"))
+    };
+    assert_eq!([field(0), field(1)], [("RateLimit-Limit", "1"), ("RateLimit-Remaining", "0")]);
+    assert_eq!(field(2).0, "RateLimit-Reset");
 }
 
 #[tokio::test]
