@@ -18,8 +18,8 @@ use crate::check::words;
 use crate::log::Record;
 use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
 
-/// Most responses that are under way at a time, of about half a kilobyte each.
-const MOST_UNDER_WAY: usize = 1_000_000;
+/// Most responses that are under way at a time, of about a kilobyte each.
+pub(super) const MOST_UNDER_WAY: usize = 250_000;
 
 /// The rules of a file, which decide about the requests of a log one by one.
 pub(super) struct Judge {
@@ -33,6 +33,8 @@ pub(super) struct Judge {
     by_id: HashMap<u64, usize>,
     /// Whether each decision is looked at, because some limit does more than to serve or refuse.
     is_curious: bool,
+    /// Whether other algorithms are asked beside the limits.
+    has_alternatives: bool,
     /// Rules that have looked for something that the log does not have.
     suspects: Vec<bool>,
     /// How many requests each rule may have applied to.
@@ -86,6 +88,11 @@ pub(super) struct Verdict {
 }
 
 impl Judge {
+    /// Only says what becomes of each request.
+    pub(super) fn without_alternatives(self) -> Self {
+        Self { has_alternatives: false, ..self }
+    }
+
     /// The rules of a file, with room for this many keys.
     pub(super) fn new(rules: Rules, keys: usize, hash: KeyHash) -> Self {
         let policies = rules.policies();
@@ -103,6 +110,7 @@ impl Judge {
             hash,
             by_id: HashMap::new(),
             is_curious,
+            has_alternatives: true,
             candidates: vec![0; suspects.len()],
             suspects,
             found: Vec::new(),
@@ -160,7 +168,9 @@ impl Judge {
             let index = *by_name.entry(name).or_insert_with_key(|name| {
                 let rule = self.policies.rule_in_words(name).unwrap_or_default().to_owned();
                 let mut policy = Policy::new(&limit, words(&limit), rule, at);
-                policy.alternatives = Alternatives::new(&limit, self.rules.clock(), self.keys);
+                policy.alternatives = (self.has_alternatives)
+                    .then(|| Alternatives::new(&limit, self.rules.clock(), self.keys))
+                    .flatten();
                 policies.push(policy);
                 policies.len() - 1
             });
@@ -178,6 +188,14 @@ impl Judge {
     /// Ends the responses that end by `at`, and moves the clock there.
     fn end_until(&mut self, at: u64) {
         while let Some((_, ended)) = self.under_way.next_until(at) {
+            let (paid, response) = *ended;
+            self.end(paid, &response);
+        }
+    }
+
+    /// The log is over: all responses end.
+    pub(super) fn finish(&mut self) {
+        while let Some((_, ended)) = self.under_way.next() {
             let (paid, response) = *ended;
             self.end(paid, &response);
         }

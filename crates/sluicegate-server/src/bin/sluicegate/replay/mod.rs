@@ -71,7 +71,8 @@ pub(crate) fn run(options: &Replay) -> Result<ExitCode, Box<dyn Error>> {
         Ok(Judge::new(Rules::open(path)?, options.keys as usize, KeyHash::new()))
     };
     let mut rules = judge(&options.rules)?;
-    let mut against = options.against.as_deref().map(judge).transpose()?;
+    let against = options.against.as_deref().map(judge).transpose()?;
+    let mut against = against.map(Judge::without_alternatives);
     let mut records = options.logs.open()?;
     let differences = replay(&mut records, &mut rules, against.as_mut())?;
     let summary = records.summary();
@@ -121,6 +122,7 @@ fn replay(
             _ => {}
         }
     }
+    rules.finish();
     Ok(differences)
 }
 

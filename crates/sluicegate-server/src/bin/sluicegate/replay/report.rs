@@ -9,7 +9,7 @@ use serde::Serialize;
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::observe::ShowKeys;
 
-use super::judge::{Counts, Judge};
+use super::judge::{Counts, Judge, MOST_UNDER_WAY};
 use super::policy::Policy;
 use crate::terminal::escaped;
 use crate::virtual_time::in_words;
@@ -220,7 +220,8 @@ fn notes(judge: &Judge) -> Vec<String> {
         judge.rules().loads(),
         "times a case asked for the load of the processors, which count as idle here",
     );
-    say(counts.too_many, "responses ended early, because more than a million were under way");
+    let what = format!("responses ended early, because {MOST_UNDER_WAY} were under way");
+    say(counts.too_many, &what);
     say(
         judge.uncounted(),
         "decisions were made without a count of their own, because there was no room for the keys: say --keys",

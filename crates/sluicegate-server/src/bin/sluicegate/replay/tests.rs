@@ -192,6 +192,29 @@ fn a_header_that_the_log_has_and_a_request_lacks_is_the_clients_mistake() {
     assert_eq!(found["unjudged"], serde_json::json!([]));
 }
 
+/// The bytes of a response are its `Content-Length`.
+#[test]
+fn a_cost_by_bytes_is_settled_and_another_header_is_told_to_lack() {
+    let with = |bytes: u64| format!("{GET}, \"body_bytes_sent\": {bytes}");
+    let (large, small) = (with(900), with(10));
+    let log = lines(&[(0.0, &large), (1.0, &small), (2.0, &small)]);
+    let rules = |header: &str| {
+        rule("1000/day", &format!("settle = {{ header = \"{header}\" }}\ncost = 100"))
+    };
+    let found = report(&log, &rules("content-length"));
+    // 100 fit beside 900, and are settled to 10. The third finds 90 left.
+    assert_eq!(found["policies"][0]["refused"], 1, "{found}");
+    let large = with(950);
+    let log = lines(&[(0.0, &large), (1.0, &small), (2.0, &small)]);
+    let found = report(&log, &rules("content-length"));
+    assert_eq!(found["policies"][0]["refused"], 2, "{found}");
+    assert!(found["policies"][0].get("otherwise_refused").is_none(), "{found}");
+    let found = report(&log, &rules("x-cost"));
+    assert_eq!(found["policies"][0]["refused"], 0, "{found}");
+    let note = "3 responses were settled without the header `x-cost`, which the log does not have";
+    assert!(found["notes"].as_array().unwrap().iter().any(|it| it == note), "{found}");
+}
+
 /// The log of one client, with times that are cut to whole seconds or not.
 fn second_log(times: &[f64], is_whole: bool) -> String {
     let mut text = String::new();

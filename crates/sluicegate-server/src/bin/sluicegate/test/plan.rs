@@ -16,7 +16,7 @@ use super::expectation::Expectation;
 use super::file;
 use crate::virtual_time::micros;
 
-/// The most requests of a case: they take about ten seconds.
+/// The most requests of a case, so that a slip of the keyboard does not run for hours.
 const MOST_REQUESTS: u64 = 10_000_000;
 
 /// When a case begins unless it says otherwise: midnight of a Saturday, 2000-01-01.

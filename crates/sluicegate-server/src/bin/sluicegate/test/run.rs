@@ -19,8 +19,8 @@ use crate::virtual_time::{Limit, Paid, Rules, Timeline, in_words, micros};
 /// The most keys that a case counts: each limit takes up to 40 MB for them.
 const KEYS: usize = 1 << 20;
 
-/// The most responses that are under way at a time, of about half a kilobyte each.
-const MOST_UNDER_WAY: usize = 1_000_000;
+/// The most responses that are under way at a time, of about a kilobyte each.
+const MOST_UNDER_WAY: usize = 250_000;
 
 /// How many differences of one expectation are shown.
 const SHOWN: u64 = 3;
