@@ -1,6 +1,6 @@
 //! Decides about the requests of a log by the rules of a file, and counts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use sluicegate_core::key::{KeyBuf, Missing};
 use sluicegate_core::limit::Decision;
 
 use super::alternatives::Alternatives;
+use super::counts::{Counts, Unjudged, Verdict};
 use super::evidence::{Lacks, LoggedRequest, LoggedResponse};
 use super::policy::Policy;
 use crate::check::words;
@@ -45,46 +46,11 @@ pub(super) struct Judge {
     pub(super) counts: Counts,
 }
 
-/// What was counted.
-#[derive(Default)]
-pub(super) struct Counts {
-    pub(super) requests: u64,
-    /// Requests that were answered with 429, as the log has it.
-    pub(super) refused_live: u64,
-    pub(super) outcomes: BTreeMap<&'static str, u64>,
-    pub(super) policies: Vec<Policy>,
-    pub(super) unjudged: BTreeMap<String, Unjudged>,
-    /// What the responses of the log lack, and how often it was looked for.
-    pub(super) responses_lack: BTreeMap<String, u64>,
-    /// Requests that held places for no time, because the log does not say for how long.
-    pub(super) without_duration: u64,
-    /// Responses that ended early, because too many were under way.
-    pub(super) too_many: u64,
-    pub(super) first: u64,
-    pub(super) last: u64,
-    /// Whether every time so far had whole seconds.
-    pub(super) is_coarse: bool,
-}
-
-/// What a rule could not judge.
-#[derive(Default)]
-pub(super) struct Unjudged {
-    pub(super) requests: u64,
-    pub(super) lacks: Vec<String>,
-}
-
 /// A limit that a request is charged to.
 struct Hit {
     policy: usize,
     key: KeyBuf,
     hash: u64,
-}
-
-/// What becomes of a request.
-pub(super) struct Verdict {
-    pub(super) outcome: &'static str,
-    /// The key at the limit that refuses it.
-    pub(super) key: Option<(usize, KeyBuf, u64)>,
 }
 
 impl Judge {
@@ -399,15 +365,5 @@ impl Judge {
             first = first.or(Some((*policy, *key, *hash)));
         }
         first
-    }
-}
-
-impl Verdict {
-    const fn of(outcome: &'static str) -> Self {
-        Self { outcome, key: None }
-    }
-
-    pub(super) fn is_refused(&self) -> bool {
-        matches!(self.outcome, "refused" | "redirected")
     }
 }

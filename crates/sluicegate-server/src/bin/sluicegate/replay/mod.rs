@@ -1,6 +1,7 @@
 //! `sluicegate replay`
 
 mod alternatives;
+mod counts;
 mod evidence;
 mod judge;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod report;
 mod series;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

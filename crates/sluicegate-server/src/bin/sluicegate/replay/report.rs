@@ -1,7 +1,6 @@
-//! What a replay has found, for people and for programs.
+//! What a replay has found. It serializes as programs read it, and `text` writes it for people.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,9 +8,9 @@ use serde::Serialize;
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::observe::ShowKeys;
 
-use super::judge::{Counts, Judge, MOST_UNDER_WAY};
+use super::counts::Counts;
+use super::judge::{Judge, MOST_UNDER_WAY};
 use super::policy::Policy;
-use crate::terminal::escaped;
 use crate::virtual_time::in_words;
 
 /// How many clients and paths are shown.
@@ -20,114 +19,114 @@ const SHOWN: usize = 5;
 /// What the rules of a file would have done.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    rules: String,
-    requests: u64,
+    pub(super) rules: String,
+    pub(super) requests: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<String>,
+    pub(super) first: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<String>,
+    pub(super) last: Option<String>,
     /// How many requests had each outcome.
-    outcomes: BTreeMap<&'static str, u64>,
+    pub(super) outcomes: BTreeMap<&'static str, u64>,
     /// The share of requests that are refused or sent elsewhere, from 0 to 1.
-    refused_share: f64,
-    policies: Vec<PolicyReport>,
+    pub(super) refused_share: f64,
+    pub(super) policies: Vec<PolicyReport>,
     /// Rules that look for what the log does not have.
-    unjudged: Vec<UnjudgedReport>,
-    notes: Vec<String>,
+    pub(super) unjudged: Vec<UnjudgedReport>,
+    pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<Changes>,
+    pub(super) against: Option<Changes>,
 }
 
 #[derive(Debug, Serialize)]
-struct PolicyReport {
-    name: String,
-    limit: String,
-    rule: String,
-    requests: u64,
+pub(super) struct PolicyReport {
+    pub(super) name: String,
+    pub(super) limit: String,
+    pub(super) rule: String,
+    pub(super) requests: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    clients: Option<u64>,
-    refused: u64,
-    refused_share: f64,
-    first_refusals: u64,
-    repeated_refusals: u64,
+    pub(super) clients: Option<u64>,
+    pub(super) refused: u64,
+    pub(super) refused_share: f64,
+    pub(super) first_refusals: u64,
+    pub(super) repeated_refusals: u64,
     #[serde(skip_serializing_if = "is_zero")]
-    refused_by_ban: u64,
+    pub(super) refused_by_ban: u64,
     #[serde(skip_serializing_if = "is_zero")]
-    refused_on_trial: u64,
+    pub(super) refused_on_trial: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    bounds: Option<Bounds>,
-    clients_refused: u64,
+    pub(super) bounds: Option<Bounds>,
+    pub(super) clients_refused: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    more_clients_refused: bool,
+    pub(super) more_clients_refused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    clients_refused_share: Option<f64>,
+    pub(super) clients_refused_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    worst_minute: Option<WorstMinute>,
+    pub(super) worst_minute: Option<WorstMinute>,
     /// Refusals over time.
-    over_time: OverTime,
-    paths: Vec<(String, u64)>,
-    who: Vec<(String, u64)>,
+    pub(super) over_time: OverTime,
+    pub(super) paths: Vec<(String, u64)>,
+    pub(super) who: Vec<(String, u64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    would_wait: Option<Times>,
+    pub(super) would_wait: Option<Times>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    waited: Option<Times>,
+    pub(super) waited: Option<Times>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    places_in_use: Option<(u64, u64)>,
+    pub(super) places_in_use: Option<(u64, u64)>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    otherwise_refused: BTreeMap<&'static str, u64>,
+    pub(super) otherwise_refused: BTreeMap<&'static str, u64>,
 }
 
 /// The least and the most refusals that the times of the log allow.
 #[derive(Debug, Serialize)]
-struct Bounds {
-    at_least: u64,
+pub(super) struct Bounds {
+    pub(super) at_least: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    at_most: Option<u64>,
+    pub(super) at_most: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
-struct WorstMinute {
-    begins: String,
-    refused: u64,
+pub(super) struct WorstMinute {
+    pub(super) begins: String,
+    pub(super) refused: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct OverTime {
-    seconds: f64,
-    refused: Vec<u64>,
+pub(super) struct OverTime {
+    pub(super) seconds: f64,
+    pub(super) refused: Vec<u64>,
     #[serde(skip)]
-    marks: String,
+    pub(super) marks: String,
     #[serde(skip)]
-    width: String,
+    pub(super) width: String,
 }
 
 /// Durations in seconds, each up to an eighth more.
 #[derive(Debug, Serialize)]
-struct Times {
-    count: u64,
-    half: f64,
-    nine_of_ten: f64,
-    longest: f64,
+pub(super) struct Times {
+    pub(super) count: u64,
+    pub(super) half: f64,
+    pub(super) nine_of_ten: f64,
+    pub(super) longest: f64,
     #[serde(skip)]
-    words: String,
+    pub(super) words: String,
 }
 
 #[derive(Debug, Serialize)]
-struct UnjudgedReport {
-    rule: String,
-    lacks: Vec<String>,
-    requests: u64,
-    of: u64,
+pub(super) struct UnjudgedReport {
+    pub(super) rule: String,
+    pub(super) lacks: Vec<String>,
+    pub(super) requests: u64,
+    pub(super) of: u64,
 }
 
 /// What changes from the rules of another file.
 #[derive(Debug, Serialize)]
 pub(super) struct Changes {
-    against: String,
-    refused_before: u64,
-    newly_refused: u64,
-    no_longer_refused: u64,
-    who_is_newly_refused: Vec<(String, u64)>,
+    pub(super) against: String,
+    pub(super) refused_before: u64,
+    pub(super) newly_refused: u64,
+    pub(super) no_longer_refused: u64,
+    pub(super) who_is_newly_refused: Vec<(String, u64)>,
 }
 
 /// What was counted of changes.
@@ -329,7 +328,7 @@ fn show(keys: &ShowKeys, key: &KeyBuf) -> String {
     }
 }
 
-fn share(part: u64, whole: u64) -> f64 {
+pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
@@ -342,142 +341,4 @@ const fn is_zero(number: &u64) -> bool {
 fn time(micros: u64) -> String {
     let seconds = i64::try_from(micros / 1_000_000).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default()
-}
-
-fn percent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0 %".to_owned(),
-        percent if percent < 0.01 => "less than 0.01 %".to_owned(),
-        percent if percent < 1.0 => format!("{percent:.2} %"),
-        percent => format!("{percent:.1} %"),
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rules, requests, .. } = self;
-        let (Some(first), Some(last)) = (&self.first, &self.last) else {
-            return writeln!(f, "{rules}: the log has no requests");
-        };
-        writeln!(f, "{rules}: {requests} requests from {first} to {last}")?;
-        let outcomes = self.outcomes.iter();
-        let outcomes: Vec<_> = outcomes
-            .map(|(outcome, count)| {
-                format!("{count} {outcome} ({})", percent(share(*count, *requests)))
-            })
-            .collect();
-        writeln!(f, "{}", outcomes.join(", "))?;
-        for policy in &self.policies {
-            write!(f, "\n{policy}")?;
-        }
-        if let Some(changes) = &self.against {
-            write!(f, "\n{changes}")?;
-        }
-        if !self.unjudged.is_empty() {
-            writeln!(f)?;
-        }
-        for unjudged in &self.unjudged {
-            let UnjudgedReport { rule, lacks, requests, of } = unjudged;
-            let share = percent(share(*requests, *of));
-            let lacks: Vec<_> = lacks.iter().map(|what| escaped(what)).collect();
-            writeln!(
-                f,
-                "not judged: rule `{rule}` looks for {}, which the log does not have: {requests} of {of} requests \
-                 ({share})",
-                lacks.join(" and ")
-            )?;
-        }
-        if !self.notes.is_empty() {
-            writeln!(f)?;
-        }
-        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))?;
-        let is_any = self.policies.iter().any(|policy| policy.refused > 0);
-        if is_any { writeln!(f, "\n{OTHERWISE}") } else { Ok(()) }
-    }
-}
-
-const OTHERWISE: &str = "A client that is refused would have behaved differently afterwards: it waits, tries again or goes away. First \
-                         refusals are more certain than those that follow.";
-
-impl fmt::Display for PolicyReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}, {}", self.name, self.limit, self.rule)?;
-        let clients = match self.clients {
-            Some(clients) => format!("{clients} clients"),
-            None => "very many clients".to_owned(),
-        };
-        let mut line = |what: &str, words: String| writeln!(f, "  {what:<13}{words}");
-        line("requests", format!("{} from {clients}", self.requests))?;
-        let share = percent(self.refused_share);
-        let mut refused = format!("{} ({share})", self.refused);
-        if self.refused > 0 {
-            let Self { first_refusals, repeated_refusals, .. } = self;
-            write!(
-                refused,
-                ": {first_refusals} first ones, {repeated_refusals} within the wait after them"
-            )?;
-        }
-        if self.refused_by_ban > 0 {
-            write!(refused, "; {} by a ban", self.refused_by_ban)?;
-        }
-        line("refused", refused)?;
-        if let Some(Bounds { at_least, at_most }) = &self.bounds {
-            let most = at_most.map_or_else(|| "any number".to_owned(), |most| most.to_string());
-            line("", format!("at least {at_least}, at most {most}: the log has whole seconds"))?;
-        }
-        if self.refused_on_trial > 0 {
-            line("on trial", format!("{} would be refused", self.refused_on_trial))?;
-        }
-        if let Some((used, capacity)) = self.places_in_use {
-            line("places", format!("at most {used} of {capacity} in use by one client"))?;
-        }
-        if let Some(times) = &self.waited {
-            line("waits", format!("{} served after a wait: {}", times.count, times.words))?;
-        }
-        if self.refused > 0 {
-            let more = if self.more_clients_refused { "more than " } else { "" };
-            let share = self.clients_refused_share.map(|share| format!(" ({})", percent(share)));
-            let share = share.unwrap_or_default();
-            line(
-                "clients",
-                format!("{more}{}{share} refused at least once", self.clients_refused),
-            )?;
-            if let Some(WorstMinute { begins, refused }) = &self.worst_minute {
-                line("worst minute", format!("{begins}, {refused} refused"))?;
-            }
-            let OverTime { marks, width, .. } = &self.over_time;
-            line("when", format!("{marks}| each {width}"))?;
-            line("where", counted(&self.paths))?;
-            line("who", counted(&self.who))?;
-            if let Some(times) = &self.would_wait {
-                line("would wait", times.words.clone())?;
-            }
-        }
-        let others = self.otherwise_refused.iter();
-        let others: Vec<_> = others.map(|(what, count)| format!("{what} {count}")).collect();
-        if !others.is_empty() {
-            line("refused by a", others.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-fn counted(counts: &[(String, u64)]) -> String {
-    let counts = counts.iter().map(|(what, count)| format!("{count} {}", escaped(what)));
-    counts.collect::<Vec<_>>().join(", ")
-}
-
-impl fmt::Display for Changes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { against, newly_refused, no_longer_refused, refused_before, .. } = self;
-        writeln!(
-            f,
-            "against {against}, which refuses {refused_before}: {newly_refused} newly refused, {no_longer_refused} no \
-             longer refused"
-        )?;
-        match self.who_is_newly_refused.as_slice() {
-            [] => Ok(()),
-            who => writeln!(f, "  {:<13}{}", "who", counted(who)),
-        }
-    }
 }

@@ -1,0 +1,52 @@
+//! What is counted while a log goes through rules.
+
+use std::collections::BTreeMap;
+
+use sluicegate_core::key::KeyBuf;
+
+use super::policy::Policy;
+
+/// What was counted.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) requests: u64,
+    /// Requests that were answered with 429, as the log has it.
+    pub(super) refused_live: u64,
+    pub(super) outcomes: BTreeMap<&'static str, u64>,
+    pub(super) policies: Vec<Policy>,
+    pub(super) unjudged: BTreeMap<String, Unjudged>,
+    /// What the responses of the log lack, and how often it was looked for.
+    pub(super) responses_lack: BTreeMap<String, u64>,
+    /// Requests that held places for no time, because the log does not say for how long.
+    pub(super) without_duration: u64,
+    /// Responses that ended early, because too many were under way.
+    pub(super) too_many: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Whether every time so far had whole seconds.
+    pub(super) is_coarse: bool,
+}
+
+/// What a rule could not judge.
+#[derive(Default)]
+pub(super) struct Unjudged {
+    pub(super) requests: u64,
+    pub(super) lacks: Vec<String>,
+}
+
+/// What becomes of a request.
+pub(super) struct Verdict {
+    pub(super) outcome: &'static str,
+    /// The key at the limit that refuses it.
+    pub(super) key: Option<(usize, KeyBuf, u64)>,
+}
+
+impl Verdict {
+    pub(super) const fn of(outcome: &'static str) -> Self {
+        Self { outcome, key: None }
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.outcome, "refused" | "redirected")
+    }
+}
