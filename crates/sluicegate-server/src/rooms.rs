@@ -44,7 +44,7 @@ pub(crate) fn http(service: &Service) -> (Router, api::plain::Plain) {
 pub(crate) fn admin(service: &Service, metrics: Option<&Metrics>) -> Router {
     Router::new()
         .merge(api::health::routes(service))
-        .merge(admin::metrics::routes(metrics, service.statistics()))
+        .merge(admin::metrics::routes(admin::metrics::PATH, metrics, service.statistics()))
         .merge(admin::status::routes(service))
         .merge(admin::page::routes())
 }

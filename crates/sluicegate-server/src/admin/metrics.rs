@@ -44,8 +44,20 @@ impl Metrics {
     }
 }
 
-/// `GET /metrics`, with these statistics. Without metrics, there is no route.
-pub(crate) fn routes(metrics: Option<&Metrics>, statistics: Option<&Statistics>) -> Router {
+/// The usual path.
+pub(crate) const PATH: &str = "/metrics";
+
+/// Whether there can be a route of this path. Braces would stand for any text.
+pub(crate) fn is_path(path: &str) -> bool {
+    path.starts_with('/') && !path.contains(['{', '}', '?', '#']) && path.is_ascii()
+}
+
+/// `GET` of this path, with these statistics. Without metrics, there is no route.
+pub(crate) fn routes(
+    path: &str,
+    metrics: Option<&Metrics>,
+    statistics: Option<&Statistics>,
+) -> Router {
     let Some(metrics) = metrics.cloned() else { return Router::new() };
     let statistics = statistics.cloned();
     let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
@@ -53,5 +65,5 @@ pub(crate) fn routes(metrics: Option<&Metrics>, statistics: Option<&Statistics>)
         let more = statistics.map(|statistics| statistics.prometheus()).unwrap_or_default();
         (text, metrics.render() + &more)
     };
-    Router::new().route("/metrics", get(all))
+    Router::new().route(path, get(all))
 }

@@ -9,7 +9,7 @@ use sluicegate_config::proxy::Upstream;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::admin::metrics::{Metrics, routes as metrics_routes};
+use crate::admin::metrics::{Metrics, PATH as METRICS, routes as metrics_routes};
 use crate::admin::{Token, guarded};
 use crate::health::Health;
 
@@ -24,7 +24,7 @@ pub(crate) fn routes(
     let (upstream, health) = (upstream.clone(), Arc::clone(health));
     let ready = async move || ready(&upstream, &health).await;
     Router::new()
-        .merge(guarded(metrics_routes(metrics, None), token))
+        .merge(guarded(metrics_routes(METRICS, metrics, None), token))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
 }

@@ -47,6 +47,8 @@ pub struct Addresses {
     pub http: Option<SocketAddr>,
     /// The admin port.
     pub admin: Option<SocketAddr>,
+    /// The port for metrics alone.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Bound {

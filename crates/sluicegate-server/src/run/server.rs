@@ -10,7 +10,7 @@ use super::connection::{Age, Connections, IDLE};
 use super::error::ServerError;
 use super::routed::Shortcut;
 use super::tls::{LiveCertificate, Tls};
-use crate::admin::metrics::Metrics;
+use crate::admin::metrics::{self, Metrics};
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;
 use crate::rls::{Rls, StatsD};
@@ -33,6 +33,7 @@ pub struct Server {
     admin: Option<SocketAddr>,
     token: Option<Token>,
     metrics: Option<Metrics>,
+    exposed: Option<(SocketAddr, String)>,
     statsd: Option<StatsD>,
     tls: Option<Tls>,
     connections: usize,
@@ -52,6 +53,7 @@ impl Server {
             admin: None,
             token: None,
             metrics: None,
+            exposed: None,
             statsd: None,
             tls: None,
             connections: CONNECTIONS,
@@ -89,6 +91,13 @@ impl Server {
     /// Shows these metrics on the admin port.
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Shows the [metrics](Self::metrics) at this path here too, such as `/metrics`, and nothing else. There is no token: open it
+    /// to Prometheus alone.
+    pub fn metrics_port(mut self, address: SocketAddr, path: &str) -> Self {
+        self.exposed = Some((address, path.to_owned()));
         self
     }
 
@@ -163,6 +172,10 @@ impl Server {
         if self.statsd.is_some() && self.service.statistics().is_none() {
             return Err(ServerError::new("StatsD: the service has no statistics"));
         }
+        if self.exposed.as_ref().is_some_and(|(_, path)| !metrics::is_path(path)) {
+            let what = "the path of metrics has to begin with a slash, and may have no braces";
+            return Err(ServerError::new(what));
+        }
         if let Some(address) = self.admin {
             check_admin(address, self.token.as_ref())?;
         }
@@ -187,11 +200,15 @@ impl Server {
         let (health, grpc) = grpc(&self.service)?;
         let admin = guarded(rooms::admin(&self.service, self.metrics.as_ref()), self.token);
         let (http, plain) = rooms::http(&self.service);
+        let path = self.exposed.as_ref().map_or(metrics::PATH, |(_, path)| path);
+        let exposed = metrics::routes(path, self.metrics.as_ref(), self.service.statistics());
+        let exposed_at = self.exposed.as_ref().map(|(address, _)| *address);
         let is_grpc_only = self.tls.as_ref().is_some_and(|tls| tls.is_grpc_only);
         let ports = [
             ("gRPC", self.grpc, grpc, certificate.as_ref()),
             ("HTTP", self.http, http, certificate.as_ref().filter(|_| !is_grpc_only)),
             ("admin", self.admin, admin, None),
+            ("metrics", exposed_at, exposed, None),
         ];
         let mut listeners = Vec::new();
         let mut addresses = Addresses::default();
@@ -208,6 +225,7 @@ impl Server {
             match name {
                 "gRPC" => addresses.grpc = Some(listener.address()),
                 "HTTP" => addresses.http = Some(listener.address()),
+                "metrics" => addresses.metrics = Some(listener.address()),
                 _ => addresses.admin = Some(listener.address()),
             }
             listeners.push(listener);

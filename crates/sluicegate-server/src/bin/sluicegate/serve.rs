@@ -94,7 +94,12 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let reload = bound.reload();
     let _certificate = is_watched.then(|| reload.watch()).transpose()?;
     let addresses = bound.addresses();
-    let ports = [("gRPC", addresses.grpc), ("HTTP", addresses.http), ("admin", addresses.admin)];
+    let ports = [
+        ("gRPC", addresses.grpc),
+        ("HTTP", addresses.http),
+        ("admin", addresses.admin),
+        ("metrics", addresses.metrics),
+    ];
     running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
 }
 
@@ -125,6 +130,9 @@ fn with_ports(
             Some(address) => open(server, address),
             None => server,
         };
+    }
+    if let Some(address) = ports.metrics_port.0 {
+        server = server.metrics_port(address, &ports.metrics_path);
     }
     if let Some(token) = shared::token(ports.admin_token.as_deref())? {
         server = server.token(token);
@@ -283,6 +291,12 @@ pub(super) struct Ports {
     /// can reach needs a token.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6070")]
     pub(super) admin: Port,
+    /// The address of a port for metrics alone, without a token, or `off`. Prometheus can read them at the admin port too.
+    #[arg(long, value_name = "ADDRESS", default_value = "off")]
+    pub(super) metrics_port: Port,
+    /// The path of metrics on that port.
+    #[arg(long, value_name = "PATH", default_value = "/metrics")]
+    pub(super) metrics_path: String,
     /// The token of the admin port, at least 16 bytes. Clients send it as `Authorization: Bearer ..`, and the dashboard asks
     /// for it.
     #[arg(long, value_name = "TOKEN", env = "SLUICEGATE_ADMIN_TOKEN", hide_env_values = true)]

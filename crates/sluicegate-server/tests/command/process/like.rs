@@ -83,7 +83,8 @@ async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_n
 async fn dashboards_of_envoys_service_find_their_metrics() {
     let redis = Server::start();
     let fields = ("LIMIT_RESPONSE_HEADERS_ENABLED", "true");
-    let server = started(&redis, &[("USE_PROMETHEUS", "true"), fields]);
+    let (address, path) = (("PROMETHEUS_ADDR", "127.0.0.1:0"), ("PROMETHEUS_PATH", "/m"));
+    let server = started(&redis, &[("USE_PROMETHEUS", "true"), address, path, fields]);
     let mut client = Client::grpc(server.grpc).await;
     assert_eq!(admitted(&mut client, 5).await, 3);
     let folder = server.file.join("ratelimit/config");
@@ -92,7 +93,12 @@ async fn dashboards_of_envoys_service_find_their_metrics() {
 
     let stats = shown(server.port("admin"), "/stats").await;
     assert!(stats.contains("ratelimit.service.rate_limit.edge.user.over_limit: 2\n"), "{stats}");
+    let exposed = shown(server.port("metrics"), "/m").await;
+    // The port has no token, so it shows nothing else.
+    assert_eq!(got(server.port("metrics"), "/v1/status").await.0, 404);
     let shown = shown(server.port("admin"), "/metrics").await;
+    let all = |text: &str| text.lines().filter(|line| line.contains("ratelimit_")).count();
+    assert_eq!(all(&exposed), all(&shown));
     // Three were within, of which the border of 0.8 leaves one apart.
     for line in [
         "ratelimit_service_rate_limit_total_hits{domain=\"edge\",key1=\"user\"} 5",
@@ -153,12 +159,17 @@ async fn statsd_gets_what_is_counted_and_what_is_left_at_the_end() {
     assert_eq!(told, "ratelimit.service.config_load_success:1|c|#zone:a\n");
 }
 
-async fn shown(admin: SocketAddr, path: &str) -> String {
+async fn shown(port: SocketAddr, path: &str) -> String {
+    let (status, body) = got(port, path).await;
+    assert_eq!(status, 200, "{body}");
+    body
+}
+
+async fn got(admin: SocketAddr, path: &str) -> (u16, String) {
     let address = admin.to_string();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     let (status, _, body) = send(&address, &request).await;
-    assert_eq!(status, 200, "{body}");
-    body
+    (status, body)
 }
 
 /// As in a manifest that names the program of the service.

@@ -72,7 +72,7 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 24] = [
+const INSTEAD: [(&str, &str, &str); 22] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
@@ -88,8 +88,6 @@ const INSTEAD: [(&str, &str, &str); 24] = [
     ("USE_DOG_STATSD_MOGRIFIERS", "", "statistics have the names of StatsD"),
     ("PROMETHEUS_MAPPER_YAML", "", "the names are those of the default mapping"),
     ("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are in seconds"),
-    ("PROMETHEUS_ADDR", "", METRICS),
-    ("PROMETHEUS_PATH", "/metrics", METRICS),
     ("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "", PAUSES),
     ("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "", PAUSES),
     ("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "", PAUSES),
@@ -101,7 +99,6 @@ const INSTEAD: [(&str, &str, &str); 24] = [
 
 const CONNECTION: &str = "one connection carries all commands to a Redis";
 const PAUSES: &str = "the management server is called again after 0.5 to 15 seconds";
-const METRICS: &str = "statistics are at `/metrics` of the debug port, for Prometheus";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
 const ONLY: [(&str, &str, &str); 3] = [
@@ -296,6 +293,13 @@ impl Translation {
     fn statistics(&mut self, variables: &Variables<'_>) -> Result<(), String> {
         self.option("--envoy-statistics", variables.text("NEAR_LIMIT_RATIO", "0.8"));
         let is_asked = !variables.flag("USE_PROMETHEUS")?;
+        if !is_asked {
+            let address = variables.text("PROMETHEUS_ADDR", ":9090");
+            // Go takes an address without a host for all of this machine.
+            let host = if address.starts_with(':') { "0.0.0.0" } else { "" };
+            self.option("--metrics-port", format!("{host}{address}"));
+            self.option("--metrics-path", variables.text("PROMETHEUS_PATH", "/metrics"));
+        }
         let protocol = match variables.flag("USE_DOG_STATSD")? {
             true => "dogstatsd".to_owned(),
             false

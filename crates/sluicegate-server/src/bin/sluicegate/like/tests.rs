@@ -136,7 +136,10 @@ fn variables_become_options() {
         ),
         (&[("STATS_FLUSH_INTERVAL", "1m")], &["--statsd-interval=60000"]),
         (&[("USE_STATSD", "false"), ("EXTRA_TAGS", "a:b")], &[]),
-        (&[("USE_PROMETHEUS", "true")], &[]),
+        (
+            &[("USE_PROMETHEUS", "true"), ("PROMETHEUS_ADDR", ":19001")],
+            &["--metrics-port=0.0.0.0:19001", "--metrics-path=/metrics"],
+        ),
         (
             &[("LIMIT_RESPONSE_HEADERS_ENABLED", "true"), ("LIMIT_RESET_HEADER", "X-Reset")],
             &["--fields=three", "--field-names=RateLimit-Limit,RateLimit-Remaining,X-Reset"],
