@@ -1,6 +1,7 @@
 //! The command `sluicegate`.
 
 mod check;
+mod hashed;
 mod health;
 mod like;
 mod log;

@@ -28,7 +28,7 @@ use jiff::tz::TimeZone;
 use self::field::{Draft, Unread};
 use self::format::Format;
 use self::order::{OrderedLog, WINDOW};
-pub(crate) use self::record::{Record, RecordView};
+pub(crate) use self::record::{Lacks, Record, RecordView};
 use self::source::Source;
 use self::time::TimeReader;
 use crate::terminal::escaped;

@@ -1,8 +1,10 @@
 //! One request of a log.
 
+use std::any::TypeId;
+use std::cell::RefCell;
 use std::net::IpAddr;
 
-use sluicegate_core::key::{Readings, View};
+use sluicegate_core::key::{Claims, Readings, View};
 
 /// A part of the text of a batch, or of its copies.
 #[derive(Debug, Clone, Copy)]
@@ -121,13 +123,40 @@ impl<'a> Record<'a> {
     }
 
     /// Whether the log has a place for this field of requests.
-    pub(crate) fn has_header(&self, name: &str) -> bool {
+    fn has_header(&self, name: &str) -> bool {
         self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// What rules see of it.
     pub(crate) fn view(&self) -> RecordView<'a> {
-        RecordView { record: *self, readings: Readings::new() }
+        RecordView { record: *self, readings: Readings::new(), lacks: None }
+    }
+
+    /// Like [`view`](Self::view), and writes down what rules look for and the log does not have.
+    pub(crate) fn view_noting(&self, lacks: &'a Lacks) -> RecordView<'a> {
+        RecordView { lacks: Some(lacks), ..self.view() }
+    }
+}
+
+/// What rules have looked for and a log does not have, in words.
+#[derive(Debug, Default)]
+pub(crate) struct Lacks(RefCell<Vec<String>>);
+
+impl Lacks {
+    pub(crate) fn add(&self, what: impl FnOnce() -> String) {
+        self.0.borrow_mut().push(what());
+    }
+
+    /// What was looked for and not found since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        let mut lacks = std::mem::take(&mut *self.0.borrow_mut());
+        lacks.sort();
+        lacks.dedup();
+        lacks
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
     }
 }
 
@@ -136,6 +165,15 @@ impl<'a> Record<'a> {
 pub(crate) struct RecordView<'a> {
     record: Record<'a>,
     readings: Readings,
+    lacks: Option<&'a Lacks>,
+}
+
+impl RecordView<'_> {
+    fn lacks(&self, what: impl FnOnce() -> String) {
+        if let Some(lacks) = self.lacks {
+            lacks.add(what);
+        }
+    }
 }
 
 impl View for RecordView<'_> {
@@ -166,26 +204,42 @@ impl View for RecordView<'_> {
     }
 
     fn host(&self) -> Option<&str> {
+        if self.record.host.is_none() {
+            self.lacks(|| "the host".to_owned());
+        }
         self.record.host
     }
 
     fn route(&self) -> Option<&str> {
+        self.lacks(|| "the route".to_owned());
         None
     }
 
+    /// Not known, so the path is compared.
     fn is_route(&self, _: &str) -> Option<bool> {
         None
     }
 
     fn peer(&self) -> Option<IpAddr> {
+        if self.record.peer.is_none() {
+            self.lacks(|| "the address of the client".to_owned());
+        }
         self.record.peer
     }
 
     fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        if name.eq_ignore_ascii_case("host") {
+            // A log has the field as the host of the request, or not at all.
+            self.host();
+        } else if !self.record.has_header(name) {
+            self.lacks(|| format!("the header `{name}`"));
+        }
         self.record.header(name).map(str::as_bytes).into_iter()
     }
 
     fn extension<T: Send + Sync + 'static, O>(&self, _: impl FnOnce(&T) -> O) -> Option<O> {
+        let is_claims = TypeId::of::<T>() == TypeId::of::<Claims>();
+        self.lacks(|| if is_claims { "claims" } else { "tokens" }.to_owned());
         None
     }
 

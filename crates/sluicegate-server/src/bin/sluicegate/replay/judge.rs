@@ -13,10 +13,10 @@ use sluicegate_core::limit::Decision;
 
 use super::alternatives::Alternatives;
 use super::counts::{Counts, Unjudged, Verdict};
-use super::evidence::{Lacks, LoggedRequest, LoggedResponse};
+use super::evidence::LoggedResponse;
 use super::policy::Policy;
 use crate::check::words;
-use crate::log::Record;
+use crate::log::{Lacks, Record, RecordView};
 use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
 
 /// Most responses that are under way at a time, of about a kilobyte each.
@@ -98,7 +98,7 @@ impl Judge {
         self.end_until(at);
         let lacks = Lacks::default();
         let mut charge = Charge::new();
-        let verdict = match self.charge(&LoggedRequest::new(*record, &lacks), &lacks, &mut charge) {
+        let verdict = match self.charge(&record.view_noting(&lacks), &lacks, &mut charge) {
             Ok(()) if charge.is_empty() => Verdict::of("served"),
             Ok(()) => self.ask(charge, at, record),
             Err(missing) if missing.is_client() => Verdict::of("incomplete"),
@@ -179,7 +179,7 @@ impl Judge {
     /// does not have charges nothing, whatever it makes of that, because it may be there in truth.
     fn charge(
         &mut self,
-        view: &LoggedRequest<'_>,
+        view: &RecordView<'_>,
         lacks: &Lacks,
         charge: &mut Charge,
     ) -> Result<(), Missing> {

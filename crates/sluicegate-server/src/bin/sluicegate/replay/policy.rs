@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
@@ -11,6 +11,7 @@ use sluicegate_core::limit::LimitStatus;
 
 use super::alternatives::Alternatives;
 use super::series::{Durations, Series};
+use crate::hashed::{ByHash, Hashed};
 use crate::log::Record;
 use crate::suggest::group_of;
 
@@ -49,7 +50,7 @@ pub(super) struct Policy {
     pub(super) most_in_use: u64,
     pub(super) capacity: u64,
     clients: HashSet<u64, BuildHasherDefault<Hashed>>,
-    pub(super) touched: HashMap<u64, Touched, BuildHasherDefault<Hashed>>,
+    pub(super) touched: ByHash<Touched>,
     pub(super) paths: HashMap<String, u64>,
     minute: (u64, u64),
     /// The minute with most refusals, and how many.
@@ -163,23 +164,5 @@ impl Policy {
     /// Whether more clients were refused than are followed.
     pub(super) fn is_touched_full(&self) -> bool {
         self.touched.len() >= TOUCHED
-    }
-}
-
-/// What is hashed already, by a secret.
-#[derive(Debug, Default)]
-pub(super) struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }

@@ -1,30 +1,8 @@
 //! All clients: each of them while they fit, then a sample of them by hash, and those who come most.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use super::client::{Arrival, Client};
 use super::ladder::{CANDIDATES, RATES, WINDOWS, candidates, rates};
-
-/// Keys are hashes under a secret already.
-#[derive(Debug, Default)]
-pub(super) struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<Hashed>>;
+use crate::hashed::ByHash;
 
 /// As many clients who come most are followed when not all are.
 const HEAVY: usize = 1_024;
