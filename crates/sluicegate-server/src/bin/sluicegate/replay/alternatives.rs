@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 use sluicegate_core::adapter::{Answer, Charge};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::store::Store as _;
@@ -118,13 +119,14 @@ enum Kind {
 
 impl Kind {
     fn of(limit: &Limit) -> Option<Self> {
-        let text = limit.to_string();
-        match text.split(' ').next()? {
-            "fixed" => Some(Self::Fixed),
-            "sliding" => Some(Self::Sliding),
-            "log" => Some(Self::Log),
-            "leaky" | "concurrent" => None,
-            _ => Some(Self::Bucket),
+        match LimitParameters::of(limit).algorithm {
+            Algorithm::TokenBucket { queues: false, .. } | Algorithm::SteppedBucket { .. } => {
+                Some(Self::Bucket)
+            }
+            Algorithm::FixedWindow { .. } => Some(Self::Fixed),
+            Algorithm::SlidingWindow { .. } => Some(Self::Sliding),
+            Algorithm::SlidingLog { .. } => Some(Self::Log),
+            Algorithm::TokenBucket { queues: true, .. } | Algorithm::Concurrency { .. } => None,
         }
     }
 
