@@ -136,9 +136,7 @@ fn compare_scripts() -> Result<Vec<String>, Failure> {
     let mut command = cargo(["test", "--release", "--package", "sluicegate-redis", "differential"]);
     command.env("SLUICEGATE_STEPS", STEPS);
     #[cfg(unix)]
-    crate::servers::provide();
-    #[cfg(unix)]
-    crate::servers::let_find(&mut command);
+    crate::servers::provide_for(&mut command);
     Step::new("scripts beside the arithmetic", command).run()?;
     Ok(Vec::new())
 }
@@ -181,9 +179,7 @@ fn mutate() -> Result<Vec<String>, Failure> {
     run.args(["--sharding=round-robin", "--all-features", "--minimum-test-timeout=120"]);
     run.arg("--output").arg(&directory);
     #[cfg(unix)]
-    crate::servers::provide();
-    #[cfg(unix)]
-    crate::servers::let_find(&mut run);
+    crate::servers::provide_for(&mut run);
     // It also fails if a single change is not caught.
     let run = Step::new(format!("{SAMPLE} of {all} changes"), run).run();
     let count = |outcome: &str| {

@@ -60,6 +60,12 @@ pub(crate) fn provide() {
     }
 }
 
+/// Installs what is missing, if possible, and lets a command find it.
+pub(crate) fn provide_for(command: &mut Command) {
+    provide();
+    let_find(command);
+}
+
 /// Lets a command find what is installed in this repository.
 pub(crate) fn let_find(command: &mut Command) {
     if bin().is_dir()

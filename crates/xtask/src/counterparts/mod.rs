@@ -3,7 +3,7 @@
 pub(crate) mod program;
 
 use self::program::{Program, Source};
-use crate::servers::{let_find, provide};
+use crate::servers::provide_for;
 use crate::step::{Failure, Step, cargo, run_tests};
 
 const PROGRAMS: [Program; 13] = [
@@ -70,8 +70,7 @@ pub(crate) fn test() -> Result<(), Failure> {
     // The features of the whole workspace, so that what the other tests compiled is used again.
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.args(["--test", "counterparts"]);
-    provide();
-    let_find(&mut command);
+    provide_for(&mut command);
     // The programs. Browsers are large.
     command.args(["--", "--test-threads=2"]);
     run_tests([Step::new("counterparts", command)])

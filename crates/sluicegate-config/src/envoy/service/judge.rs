@@ -62,7 +62,7 @@ impl Plan<'_> {
         let given = self.after(given, &decision.statuses().collect::<Vec<_>>());
         // What was spent before the next descriptor that meets the same limit.
         let before = |(debit, status): (&Debit, &LimitStatus)| {
-            spent(status) - if status.charged > 0 { debit.cost } else { 0 }
+            spent(status).saturating_sub(if status.charged > 0 { debit.cost } else { 0 })
         };
         let mut counts: Vec<_> = self.charge.debits().zip(&counted).map(before).collect();
         let statuses: Vec<_> = self

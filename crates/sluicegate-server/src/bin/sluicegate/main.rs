@@ -1,12 +1,15 @@
 //! The command `sluicegate`.
 
 mod check;
+#[cfg(test)]
+mod files;
 mod hashed;
 mod health;
 mod like;
 mod log;
 mod manual;
 mod masters;
+mod peak;
 mod policies;
 mod proxy;
 mod replay;

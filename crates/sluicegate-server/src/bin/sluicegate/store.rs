@@ -16,8 +16,8 @@ use crate::shared::{StoreOptions, read};
 /// How long the process waits at its end for what is on its way to Redis.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// How long the process waits at its end for the file. Large files on slow disks take long, and whoever stops the process
-/// kills it after a time of its own.
+/// How long the process waits at its end for the file. Writing a large file to a slow disk takes long. Systemd and Kubernetes
+/// have limits of their own, after which they kill the process.
 const WRITE: Duration = Duration::from_secs(60);
 
 /// The shortest secret of keys in bytes: it cannot be guessed.

@@ -23,6 +23,16 @@ pub(crate) fn readable(text: &str) -> String {
     escaped_except(&['"', '\'', '\\', '\n'], text)
 }
 
+/// A share from 0 to 1 in percent, with as many digits as people read.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        ..0.01 => "less than 0.01 %".to_owned(),
+        percent @ ..1.0 => format!("{percent:.2} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
 fn escaped_except(kept: &[char], text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for piece in text.split_inclusive(kept) {

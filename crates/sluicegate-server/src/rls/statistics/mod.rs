@@ -136,8 +136,8 @@ impl Statistics {
     pub(crate) fn text(&self) -> String {
         let mut lines = Vec::new();
         for limit in self.limits() {
-            for (part, count) in Part::ALL.into_iter().zip(&limit.counts) {
-                lines.push((format!("{LIMITS}.{}.{}", limit.name, part.stat()), count.total()));
+            for ((part, _), count) in PARTS.iter().zip(&limit.counts) {
+                lines.push((format!("{LIMITS}.{}.{part}", limit.name), count.total()));
             }
         }
         for (other, count) in Other::ALL.into_iter().zip(&self.0.others) {
@@ -150,28 +150,29 @@ impl Statistics {
 
     /// All counts as Prometheus reads them.
     pub(crate) fn prometheus(&self) -> String {
-        let mut found: BTreeMap<(&str, String), (&str, u64)> = BTreeMap::new();
+        let mut found: BTreeMap<(String, String), (&str, u64)> = BTreeMap::new();
         let mut add = |metric, meaning, labels, count: &Count| {
             // Names with the same labels are one.
             found.entry((metric, labels)).or_insert((meaning, 0)).1 += count.total();
         };
         for counts in self.limits() {
-            for (part, count) in Part::ALL.into_iter().zip(&counts.counts) {
-                add(part.metric(), part.meaning(), counts.labels.clone(), count);
+            for ((part, meaning), count) in PARTS.iter().zip(&counts.counts) {
+                let metric = format!("ratelimit_service_rate_limit_{part}");
+                add(metric, meaning, counts.labels.clone(), count);
             }
         }
         for (other, count) in Other::ALL.into_iter().zip(&self.0.others) {
             let [metric, labels, meaning, _] = other.texts();
-            add(metric, meaning, labels.to_owned(), count);
+            add(metric.to_owned(), meaning, labels.to_owned(), count);
         }
-        let (mut text, mut last) = (String::new(), "");
+        let (mut text, mut last) = (String::new(), String::new());
         for ((metric, labels), (meaning, total)) in found {
             if metric != last {
                 // A text never fails to be written to.
                 let _ = writeln!(text, "# HELP {metric} {meaning}\n# TYPE {metric} counter");
-                last = metric;
             }
             let _ = writeln!(text, "{metric}{labels} {total}");
+            last = metric;
         }
         text
     }
@@ -266,54 +267,17 @@ impl Other {
     }
 }
 
-/// What is counted for each limit.
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    TotalHits,
-    OverLimit,
-    NearLimit,
-    WithinLimit,
-    ShadowMode,
-}
+/// What is counted for each limit: the last part of the name in both, and the meaning.
+const PARTS: [(&str, &str); 5] = [
+    ("total_hits", "Hits."),
+    ("over_limit", "Hits over the limit."),
+    ("near_limit", "Hits within the limit and near it."),
+    ("within_limit", "Hits of requests within the limit."),
+    ("shadow_mode", "Hits over a limit that is a shadow."),
+];
 
-impl Part {
-    const ALL: [Self; 5] =
-        [Self::TotalHits, Self::OverLimit, Self::NearLimit, Self::WithinLimit, Self::ShadowMode];
-
-    const fn metric(self) -> &'static str {
-        match self {
-            Self::TotalHits => "ratelimit_service_rate_limit_total_hits",
-            Self::OverLimit => "ratelimit_service_rate_limit_over_limit",
-            Self::NearLimit => "ratelimit_service_rate_limit_near_limit",
-            Self::WithinLimit => "ratelimit_service_rate_limit_within_limit",
-            Self::ShadowMode => "ratelimit_service_rate_limit_shadow_mode",
-        }
-    }
-
-    /// The last part of the name in StatsD.
-    const fn stat(self) -> &'static str {
-        match self {
-            Self::TotalHits => "total_hits",
-            Self::OverLimit => "over_limit",
-            Self::NearLimit => "near_limit",
-            Self::WithinLimit => "within_limit",
-            Self::ShadowMode => "shadow_mode",
-        }
-    }
-
-    const fn meaning(self) -> &'static str {
-        match self {
-            Self::TotalHits => "Hits.",
-            Self::OverLimit => "Hits over the limit.",
-            Self::NearLimit => "Hits within the limit and near it.",
-            Self::WithinLimit => "Hits of requests within the limit.",
-            Self::ShadowMode => "Hits over a limit that is a shadow.",
-        }
-    }
-}
-
-/// An amount for each part.
-pub(super) type Parts = [u64; Part::ALL.len()];
+/// An amount for each of [`PARTS`].
+pub(super) type Parts = [u64; PARTS.len()];
 
 /// The counts of a limit.
 pub(super) struct Counts {
@@ -321,7 +285,7 @@ pub(super) struct Counts {
     name: String,
     /// As Prometheus has them.
     labels: String,
-    counts: [Count; Part::ALL.len()],
+    counts: [Count; PARTS.len()],
 }
 
 impl Counts {

@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 
 use super::plain::plain;
-use super::{Count, Counts, LIMITS, Other, Part, Statistics, TIMES};
+use super::{Count, Counts, LIMITS, Other, PARTS, Parts, Statistics, TIMES};
 use crate::run::ServerError;
 
 /// A datagram of UDP fits into a frame of Ethernet.
@@ -148,7 +148,7 @@ impl StatsD {
 struct Report {
     lines: String,
     /// The limits and how much of their parts is in it.
-    counts: Vec<(Arc<Counts>, [u64; Part::ALL.len()])>,
+    counts: Vec<(Arc<Counts>, Parts)>,
     others: [u64; Other::ALL.len()],
 }
 
@@ -156,16 +156,12 @@ impl Report {
     fn take(statistics: &Statistics, to: &StatsD) -> Self {
         let (mut lines, mut counts) = (String::new(), Vec::new());
         for limit in statistics.limits() {
-            let news = Part::ALL.map(|part| {
-                let news = limit.counts[part as usize].news();
-                if news > 0 {
-                    let (name, stat) = (&limit.name, part.stat());
-                    let name = format!("{LIMITS}.{name}.{stat}");
-                    to.line(&mut lines, &name, format_args!("{news}|c"));
-                }
-                news
-            });
-            if news != [0; Part::ALL.len()] {
+            let news = limit.counts.each_ref().map(Count::news);
+            for ((part, _), news) in PARTS.iter().zip(news).filter(|(_, news)| *news > 0) {
+                let name = format!("{LIMITS}.{}.{part}", limit.name);
+                to.line(&mut lines, &name, format_args!("{news}|c"));
+            }
+            if news != Parts::default() {
                 counts.push((limit, news));
             }
         }

@@ -163,6 +163,7 @@ impl Translation {
             self.option("--connection-age", age.to_string());
             self.option("--connection-grace", grace.to_string());
         }
+        let mut client_name = variables.get("GRPC_CLIENT_TLS_SAN");
         if variables.flag("GRPC_SERVER_USE_TLS")? {
             for (name, option) in [
                 ("GRPC_SERVER_TLS_CERT", "--tls-certificate"),
@@ -173,14 +174,13 @@ impl Translation {
             }
             if let Some(file) = variables.get("GRPC_CLIENT_TLS_CACERT") {
                 self.option("--tls-clients", file);
-                if let Some(name) = variables.get("GRPC_CLIENT_TLS_SAN") {
+                if let Some(name) = client_name.take() {
                     self.option("--tls-client-name", name);
                 }
             }
             self.options.push(("--tls-grpc-only", None));
         }
-        let is_named = self.options.iter().any(|(name, _)| *name == "--tls-client-name");
-        if variables.get("GRPC_CLIENT_TLS_SAN").is_some() && !is_named {
+        if client_name.is_some() {
             // As in that service.
             let what = "clients have no certificates without GRPC_CLIENT_TLS_CACERT and TLS";
             self.notices.push(format!("GRPC_CLIENT_TLS_SAN has no effect: {what}"));

@@ -271,7 +271,12 @@ fn the_guide_names_every_variable_that_is_read() {
                 ("REDIS_URL", "a,b"),
                 ("REDIS_SOCKET_TYPE", "tcp"),
             ];
-            let flags = ["REDIS_TLS", "GRPC_SERVER_USE_TLS", "LIMIT_RESPONSE_HEADERS_ENABLED"];
+            let flags = [
+                "REDIS_TLS",
+                "GRPC_SERVER_USE_TLS",
+                "LIMIT_RESPONSE_HEADERS_ENABLED",
+                "CONFIG_GRPC_XDS_SERVER_USE_TLS",
+            ];
             let flags = flags.map(|name| (name, "true"));
             let files = ["GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY"].map(|name| (name, "/f"));
             let set = known.iter().chain(&flags).chain(&files).find(|(known, _)| *known == name);

@@ -37,8 +37,8 @@ pub(super) struct Unjudged {
 /// What becomes of a request.
 pub(super) struct Verdict {
     pub(super) outcome: &'static str,
-    /// The key at the limit that refuses it.
-    pub(super) key: Option<(usize, KeyBuf, u64)>,
+    /// The key at the first limit that refuses it, and the hash of it.
+    pub(super) key: Option<(KeyBuf, u64)>,
 }
 
 impl Verdict {

@@ -14,7 +14,7 @@ use sluicegate_core::limit::Decision;
 use super::alternatives::Alternatives;
 use super::counts::{Counts, Unjudged, Verdict};
 use super::evidence::LoggedResponse;
-use super::policy::Policy;
+use super::policy::{Policy, has_queue};
 use crate::check::words;
 use crate::log::{Lacks, Record, RecordView};
 use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
@@ -64,9 +64,12 @@ impl Judge {
         let policies = rules.policies();
         let limit = rules.limit(keys);
         let suspects = vec![false; policies.rule_names().count()];
-        let is_curious = limit.enforcer().known.iter().map(KnownLimit::limit).any(|limit| {
-            limit.is_shadow() || limit.is_held() || limit.to_string().starts_with("leaky")
-        });
+        let is_curious = limit
+            .enforcer()
+            .known
+            .iter()
+            .map(KnownLimit::limit)
+            .any(|limit| limit.is_shadow() || limit.is_held() || has_queue(limit));
         Self {
             under_way: Timeline::new(rules.clock()),
             rules,
@@ -325,8 +328,8 @@ impl Judge {
             if policy.is_held {
                 policy.most_in_use = policy.most_in_use.max(in_use);
             }
-            if !wait.is_zero() && status.limit.to_string().starts_with("leaky") {
-                policy.waited(wait);
+            if !wait.is_zero() && policy.has_queue {
+                policy.waits.add(wait);
             }
         }
     }
@@ -357,12 +360,12 @@ impl Judge {
         hits: &[Hit],
         at: u64,
         record: &Record<'_>,
-    ) -> Option<(usize, KeyBuf, u64)> {
+    ) -> Option<(KeyBuf, u64)> {
         let mut first = None;
         for (status, hit) in decision.statuses().zip(hits).filter(|(status, _)| status.refused) {
             let Hit { policy, key, hash } = hit;
             self.counts.policies[*policy].refuse(status, key, *hash, at, record);
-            first = first.or(Some((*policy, *key, *hash)));
+            first = first.or(Some((*key, *hash)));
         }
         first
     }

@@ -31,9 +31,9 @@ use crate::virtual_time::{Rules, micros};
 
 /// Tells what rules would have done to the requests of access logs.
 ///
-/// Each request of the logs goes through the rules at its time, as it would have live, in virtual time. The report says, for
-/// each policy, how many requests it would have refused, of whom, when and where, and what the rules look for that the logs do
-/// not have.
+/// Each request of the logs goes through the rules at its time, as it would have live, in virtual time. For each policy, the
+/// report says how many requests it would have refused, of which clients, when and on which paths. It also names the fields that
+/// the rules need and the logs lack.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     #[command(flatten)]
@@ -115,7 +115,7 @@ fn replay(
             (true, false) => differences.no_longer += 1,
             (false, true) => {
                 differences.newly += 1;
-                let Some((_, key, hash)) = verdict.key else { continue };
+                let Some((key, hash)) = verdict.key else { continue };
                 let is_full = differences.who.len() >= NEWLY_REFUSED;
                 if !is_full || differences.who.contains_key(&hash) {
                     differences.who.entry(hash).or_insert((key, 0)).1 += 1;

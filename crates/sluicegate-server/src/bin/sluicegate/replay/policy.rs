@@ -6,6 +6,7 @@ use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
+use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::LimitStatus;
 
@@ -13,6 +14,7 @@ use super::alternatives::Alternatives;
 use super::series::{Durations, Series};
 use crate::hashed::{ByHash, Hashed};
 use crate::log::Record;
+use crate::peak::Peak;
 use crate::suggest::group_of;
 
 /// Most clients of a policy that are told apart. Each takes about 16 bytes.
@@ -24,6 +26,12 @@ const TOUCHED: usize = 1 << 20;
 /// Most groups of paths: scanners ask for what does not exist.
 const PATHS: usize = 4_096;
 
+/// Whether requests wait in a queue of the limit itself.
+pub(super) fn has_queue(limit: &Limit) -> bool {
+    let algorithm = LimitParameters::of(limit).algorithm;
+    matches!(algorithm, Algorithm::TokenBucket { queues: true, .. })
+}
+
 /// The limits of one name, and what they did.
 pub(super) struct Policy {
     pub(super) name: String,
@@ -31,6 +39,7 @@ pub(super) struct Policy {
     pub(super) words: String,
     pub(super) rule: String,
     pub(super) is_held: bool,
+    pub(super) has_queue: bool,
     /// Zero for concurrency.
     pub(super) period: Duration,
     pub(super) requests: u64,
@@ -42,19 +51,16 @@ pub(super) struct Policy {
     /// Refusals by a ban.
     pub(super) banned: u64,
     pub(super) waits: Durations,
-    pub(super) waited: u64,
-    /// How long refused clients would have had to wait.
+    /// How long refused clients would have had to wait. Not of requests that never fit, or that only a place that becomes free
+    /// lets in.
     pub(super) retries: Durations,
-    /// Refusals of requests that never fit, or that only a place that becomes free lets in.
-    pub(super) without_retry: u64,
     pub(super) most_in_use: u64,
     pub(super) capacity: u64,
     clients: HashSet<u64, BuildHasherDefault<Hashed>>,
     pub(super) touched: ByHash<Touched>,
     pub(super) paths: HashMap<String, u64>,
-    minute: (u64, u64),
-    /// The minute with most refusals, and how many.
-    pub(super) worst: (u64, u64),
+    /// Refusals.
+    pub(super) peak: Peak,
     pub(super) series: Series,
     pub(super) alternatives: Option<Alternatives>,
 }
@@ -74,6 +80,7 @@ impl Policy {
             words,
             rule,
             is_held: limit.is_held(),
+            has_queue: has_queue(limit),
             period: limit.period().unwrap_or_default(),
             requests: 0,
             refused: 0,
@@ -81,16 +88,13 @@ impl Policy {
             shadowed: 0,
             banned: 0,
             waits: Durations::default(),
-            waited: 0,
             retries: Durations::default(),
-            without_retry: 0,
             most_in_use: 0,
             capacity: limit.capacity(),
             clients: HashSet::default(),
             touched: HashMap::default(),
             paths: HashMap::new(),
-            minute: (0, 0),
-            worst: (0, 0),
+            peak: Peak::default(),
             series: Series::from(begun),
             alternatives: None,
         }
@@ -109,11 +113,6 @@ impl Policy {
         (self.clients.len() < CLIENTS).then_some(self.clients.len() as u64)
     }
 
-    pub(super) fn waited(&mut self, wait: Duration) {
-        self.waited += 1;
-        self.waits.add(wait);
-    }
-
     /// A request was refused at the time `at`.
     pub(super) fn refuse(
         &mut self,
@@ -125,9 +124,8 @@ impl Policy {
     ) {
         self.refused += 1;
         self.banned += u64::from(status.banned);
-        match status.retry {
-            Some(retry) if !retry.is_zero() => self.retries.add(retry),
-            _ => self.without_retry += 1,
+        if let Some(retry) = status.retry.filter(|retry| !retry.is_zero()) {
+            self.retries.add(retry);
         }
         let until = status.retry.map_or(at, |retry| at.saturating_add(super::micros(retry)));
         let is_full = self.touched.len() >= TOUCHED;
@@ -144,14 +142,7 @@ impl Policy {
             Entry::Vacant(_) if is_full => {}
             Entry::Vacant(place) => drop(place.insert(Touched { key: *key, refused: 1, until })),
         }
-        let minute = at / 60_000_000;
-        if self.minute.0 != minute {
-            self.minute = (minute, 0);
-        }
-        self.minute.1 += 1;
-        if self.minute.1 > self.worst.1 {
-            self.worst = self.minute;
-        }
+        self.peak.add(at / 60_000_000);
         self.series.add(at);
         let path = format!("{} {}", record.method, group_of(record.path));
         if let Some(count) = self.paths.get_mut(&path) {

@@ -236,7 +236,7 @@ impl PolicyReport {
         let clients = policy.clients();
         let clients_refused = touched.len() as u64;
         let series = policy.series.clone().until(last);
-        let (worst, in_worst) = policy.worst;
+        let (worst, in_worst) = policy.peak.highest();
         let who = touched.values().map(|touched| (touched.key, touched.refused));
         let who = most_by(who).into_iter().map(|(key, count)| (show(keys, &key), count));
         Self {
@@ -267,8 +267,8 @@ impl PolicyReport {
             },
             paths: most(policy.paths.iter().map(|(path, count)| (path.clone(), *count))),
             who: who.collect(),
-            would_wait: Times::new(&policy.retries, refused - policy.without_retry),
-            waited: Times::new(&policy.waits, policy.waited),
+            would_wait: Times::new(&policy.retries),
+            waited: Times::new(&policy.waits),
             places_in_use: policy.is_held.then_some((policy.most_in_use, policy.capacity)),
             otherwise_refused: compared
                 .map(|compared| compared.algorithms.into_iter().collect())
@@ -278,7 +278,7 @@ impl PolicyReport {
 }
 
 impl Times {
-    fn new(times: &super::series::Durations, count: u64) -> Option<Self> {
+    fn new(times: &super::series::Durations) -> Option<Self> {
         let longest = times.longest()?;
         let (half, nine) = (times.quantile(0.5), times.quantile(0.9));
         let words = format!(
@@ -288,7 +288,13 @@ impl Times {
             rounded(longest)
         );
         let (half, nine_of_ten) = (half.as_secs_f64(), nine.as_secs_f64());
-        Some(Self { count, half, nine_of_ten, longest: longest.as_secs_f64(), words })
+        Some(Self {
+            count: times.count(),
+            half,
+            nine_of_ten,
+            longest: longest.as_secs_f64(),
+            words,
+        })
     }
 }
 

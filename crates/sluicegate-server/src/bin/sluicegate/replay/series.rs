@@ -8,27 +8,25 @@ const MOST: usize = 60;
 /// How many events there were, in parts of equal length of the time from the first to the last.
 #[derive(Debug, Clone)]
 pub(super) struct Series {
-    first: Option<u64>,
+    first: u64,
     /// The length of a part in microseconds.
     width: u64,
     counts: Vec<u64>,
 }
 
-impl Default for Series {
-    fn default() -> Self {
-        Self { first: None, width: 1_000_000, counts: Vec::new() }
-    }
-}
-
 impl Series {
     /// A series that begins at a time in microseconds.
     pub(super) fn from(first: u64) -> Self {
-        Self { first: Some(first), ..Self::default() }
+        Self { first, width: 1_000_000, counts: Vec::new() }
     }
 
     pub(super) fn add(&mut self, at: u64) {
-        let first = *self.first.get_or_insert(at);
-        let since = at.saturating_sub(first);
+        *self.part(at) += 1;
+    }
+
+    /// The part of this time, which may be a new one.
+    fn part(&mut self, at: u64) -> &mut u64 {
+        let since = at.saturating_sub(self.first);
         while since / self.width >= MOST as u64 {
             self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
             self.width = self.width.saturating_mul(2);
@@ -37,15 +35,12 @@ impl Series {
         if self.counts.len() <= part {
             self.counts.resize(part + 1, 0);
         }
-        self.counts[part] += 1;
+        &mut self.counts[part]
     }
 
     /// The same until `last`.
     pub(super) fn until(mut self, last: u64) -> Self {
-        self.add(last);
-        if let Some(count) = self.counts.last_mut() {
-            *count -= 1;
-        }
+        self.part(last);
         self
     }
 
@@ -94,6 +89,10 @@ impl Durations {
         self.longest = self.longest.max(time);
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     pub(super) fn longest(&self) -> Option<Duration> {
         (self.count > 0).then_some(self.longest)
     }
@@ -128,7 +127,7 @@ mod tests {
         assert_eq!(series.counts().iter().sum::<u64>(), 100_000);
         let line = series.sparkline();
         assert!(line.starts_with('█') && line.ends_with(' '), "{line:?}");
-        Series::default().add(u64::MAX);
+        Series::from(u64::MAX).add(u64::MAX);
         let mut long = Series::from(0);
         long.add(u64::MAX);
         assert_eq!(long.counts().iter().sum::<u64>(), 1);

@@ -1,16 +1,15 @@
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Parser;
 use serde_json::Value;
 use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::observe::ShowKeys;
-use tempfile::TempDir;
 
 use super::judge::Judge;
 use super::report::Report;
 use super::{Replay, replay};
+use crate::files::Files;
 use crate::virtual_time::Rules;
 
 /// A file of one rule by address.
@@ -30,20 +29,6 @@ fn lines(requests: &[(f64, &str)]) -> String {
 
 /// A request of nginx that took no time.
 const GET: &str = r#""request": "GET /api/users HTTP/1.1", "status": 200, "request_time": 0"#;
-
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a directory"))
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.path().join(name);
-        fs::write(&path, text).expect("a file");
-        path
-    }
-}
 
 #[derive(Parser)]
 struct Cli {

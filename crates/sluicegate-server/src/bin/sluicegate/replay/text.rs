@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::report::{
     Bounds, Changes, OverTime, PolicyReport, Report, UnjudgedReport, WorstMinute, share,
 };
-use crate::terminal::escaped;
+use crate::terminal::{escaped, percent};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,14 +133,5 @@ impl fmt::Display for Changes {
             [] => Ok(()),
             who => writeln!(f, "  {:<13}{}", "who", counted(who)),
         }
-    }
-}
-
-fn percent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0 %".to_owned(),
-        percent if percent < 0.01 => "less than 0.01 %".to_owned(),
-        percent if percent < 1.0 => format!("{percent:.2} %"),
-        percent => format!("{percent:.1} %"),
     }
 }

@@ -52,7 +52,7 @@ impl Choice {
         self.count as f64 / seconds(self.unit)
     }
 
-    /// Most requests that one client gets through within so many seconds.
+    /// The most requests of one client that are admitted within this many seconds.
     pub(super) fn most_in(&self, seconds: f64) -> f64 {
         let bucket = self.burst as f64 + self.rate() * seconds;
         self.quota.map_or(bucket, |(quota, window)| {

@@ -25,6 +25,7 @@ use self::keying::Keying;
 use self::population::Population;
 use self::report::Findings;
 use crate::log::LogFiles;
+use crate::peak::Peak;
 use crate::terminal::{print, readable};
 
 /// Suggests limits from the traffic in access logs.
@@ -111,7 +112,7 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
         let group = group_of(record.path);
         let agent = record.header("user-agent").map(hash);
         let arrival = Arrival { at: record.start, agent, group: hash(group) };
-        peak.add(record.start);
+        peak.add(u64::try_from(record.start / 60_000_000_000).unwrap_or_default());
         let is_new = population.add(key, arrival);
         if is_new && options.show_keys && names.len() < NAMES {
             names.push(keying.name());
@@ -148,7 +149,7 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
         keyless,
         missing,
         refused,
-        peak: peak.highest,
+        peak: peak.highest().1,
         names,
     };
     let mut tables = summary.to_string().trim_start().to_owned();
@@ -187,23 +188,4 @@ fn hash(text: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish() as u32
-}
-
-/// The most requests of a minute.
-#[derive(Debug, Default)]
-struct Peak {
-    minute: i64,
-    count: u64,
-    highest: u64,
-}
-
-impl Peak {
-    fn add(&mut self, at: i64) {
-        let minute = at / 60_000_000_000;
-        if minute != self.minute {
-            *self = Self { minute, count: 0, highest: self.highest };
-        }
-        self.count += 1;
-        self.highest = self.highest.max(self.count);
-    }
 }

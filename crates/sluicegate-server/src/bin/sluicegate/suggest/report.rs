@@ -7,6 +7,7 @@ use super::client::Client;
 use super::keying::Keying;
 use super::ladder::{MINUTE, WINDOWS, Window};
 use super::population::Population;
+use crate::terminal::percent;
 
 /// What was found out.
 pub(super) struct Findings<'a> {
@@ -39,15 +40,6 @@ fn grouped(number: f64) -> String {
         text.push(digit);
     }
     text
-}
-
-fn percent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0 %".to_owned(),
-        ..0.01 => "below 0.01 %".to_owned(),
-        share @ ..1.0 => format!("{share:.2} %"),
-        share => format!("{share:.1} %"),
-    }
 }
 
 /// A span of time, in the unit that fits.

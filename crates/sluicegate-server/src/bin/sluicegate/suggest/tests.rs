@@ -53,7 +53,7 @@ fn people(truth: &mut Truth, dice: &mut Dice, count: usize) {
     }
 }
 
-/// Somebody who asks every so many seconds, almost.
+/// A client whose requests come at nearly equal intervals, in seconds.
 fn scraper(truth: &mut Truth, dice: &mut Dice, every: f64) {
     let times =
         (0..(SPAN / every) as u32).map(|number| every * (f64::from(number) + 0.1 * dice.roll()));

@@ -1,11 +1,11 @@
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::run::Outcomes;
 use super::{file, plan, run};
+use crate::files::Files;
 use crate::virtual_time::Rules;
 
 const RULES: &str = r#"
@@ -55,19 +55,7 @@ when = { path = "/night" }
 cases = [{ when = { hours = { between = ["22:00", "06:00"] } }, limits = ["2/hour"] }]
 "#;
 
-struct Files(TempDir);
-
 impl Files {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a directory"))
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.path().join(name);
-        fs::write(&path, text).expect("a file");
-        path
-    }
-
     fn rules(&self, text: &str) -> Rules {
         Rules::open(&self.write("rules.toml", text)).expect("rules")
     }
