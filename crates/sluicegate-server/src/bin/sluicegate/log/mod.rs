@@ -134,7 +134,7 @@ impl LogFiles {
         };
         let (_, earliest, format) = best.filter(is_enough).ok_or_else(|| {
             let what = match &self.format {
-                None => "its format is none that this command knows: name it with --format, as the server's configuration has it",
+                None => "its format is unknown: name it with --format, as the server's configuration has it",
                 Some(_) => "most of its first lines do not fit --format",
             };
             format!("{what}. The first line is `{}`", shown(line))

@@ -375,7 +375,7 @@ fn what_is_no_log_is_refused_with_a_sentence() {
     let binary: Vec<u8> =
         (0..3_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for (text, expected) in [
-        (&binary[..], "its format is none that this command knows"),
+        (&binary[..], "its format is unknown"),
         (b"hello\nworld\n", "The first line is `hello`"),
         (b"", "the logs have no lines"),
         (b"\x1f\x8b\x08broken", "0.log: "),

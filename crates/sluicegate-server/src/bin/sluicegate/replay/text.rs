@@ -57,6 +57,7 @@ impl fmt::Display for PolicyReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}, {}", self.name, self.limit, self.rule)?;
         let clients = match self.clients {
+            Some(1) => "1 client".to_owned(),
             Some(clients) => format!("{clients} clients"),
             None => "very many clients".to_owned(),
         };

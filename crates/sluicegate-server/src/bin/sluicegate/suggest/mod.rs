@@ -22,6 +22,7 @@ use self::client::Arrival;
 use self::groups::Groups;
 pub(crate) use self::groups::group_of;
 use self::keying::Keying;
+use self::ladder::MINUTE;
 use self::population::Population;
 use self::report::Findings;
 use crate::log::LogFiles;
@@ -136,6 +137,13 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
         span,
         resolution: (resolution as f64 / 1e9) as f32,
     };
+    if !terms.covers(MINUTE) {
+        let span = report::span(span);
+        return Err(format!(
+            "the requests came within {span}, and less than two minutes say nothing about a limit{summary}"
+        )
+        .into());
+    }
     let choice = choose(&population, &terms);
     let groups = stricter(&groups, choice.as_ref(), &terms);
     // Names are in the order of clients, as long as none was let go.
@@ -166,10 +174,13 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
 fn stricter(groups: &Groups, of_all: Option<&Choice>, terms: &Terms) -> Vec<(String, Choice)> {
     /// A limit that is not much lower is not worth a rule.
     const MUCH: f64 = 5.0;
+    /// What fewer clients did says little about the next one.
+    const CLIENTS: f64 = 20.0;
     let Some(of_all) = of_all else { return Vec::new() };
     let choices = groups.populations.iter().filter_map(|(path, population)| {
         let choice = choose(population, terms)?;
-        (choice.most_in(60.0) * MUCH <= of_all.most_in(60.0)).then(|| (path.clone(), choice))
+        let is_stricter = choice.most_in(60.0) * MUCH <= of_all.most_in(60.0);
+        (is_stricter && choice.people >= CLIENTS).then(|| (path.clone(), choice))
     });
     choices.collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use sluicegate_config::reader::{read_as, time};
 use sluicegate_config::{Diagnostic, PolicyError, SourceMap};
@@ -233,6 +233,15 @@ impl Reading<'_> {
         path: &str,
     ) -> DescribedRequest {
         self.header_names(&request.headers, path);
+        let method = request.method.as_deref().unwrap_or("GET");
+        if method.parse::<Method>().is_err() {
+            self.report(&format!("{path}.method"), format!("`{method}` is not a method"));
+        }
+        let target = request.path.as_deref().unwrap_or("/");
+        if !target.starts_with('/') && target != "*" {
+            let what = format!("`{target}` is not a path, expected one that begins with `/`");
+            self.report(&format!("{path}.path"), what);
+        }
         let own = self.address(request.ip.as_deref(), path);
         let peer = own.or_else(|| client.ip.as_deref().and_then(|ip| ip.parse().ok()));
         // A field of the request takes the place of the client's.
@@ -241,7 +250,7 @@ impl Reading<'_> {
         let headers = inherited.chain(&request.headers);
         let claims = client.claims.iter().chain(&request.claims);
         let mut described = DescribedRequest {
-            method: request.method.clone().unwrap_or_else(|| "GET".to_owned()),
+            method: method.to_owned(),
             host: request.host.clone(),
             route: request.route.clone(),
             peer,
@@ -254,7 +263,7 @@ impl Reading<'_> {
             tokens: request.tokens.map(|tokens| EstimatedTokens::new(tokens.input, tokens.output)),
             ..DescribedRequest::default()
         };
-        described.set_target(request.path.as_deref().unwrap_or("/"));
+        described.set_target(target);
         described
     }
 

@@ -236,7 +236,7 @@ fn every_mistake_has_its_line_and_column() {
         "name = \"a\"\nstart = \"soon\"\nrequests = [\n\
          { at = \"5 parsecs\", client = \"eve\", expect = { by = \"logn\" } },\n\
          { every = \"1 s\", ip = \"1.2.3\", expect = { refused_by = { x = 1 }, wait = \"-1 s\" } },\n\
-         { times = 10_000_001, headers = { \"a b\" = \"\" }, response = { status = 100, takes = \"\" }, expect = \"served\" },\n]",
+         { times = 10_000_001, method = \"GET \", path = \"login\", headers = { \"a b\" = \"\" }, response = { status = 100, takes = \"\" }, expect = \"served\" },\n]",
     );
     for expected in [
         "cases.toml:3:9: cases[0].start: `soon` is not a time",
@@ -248,6 +248,8 @@ fn every_mistake_has_its_line_and_column() {
         "cases[0].requests[1].expect.refused_by: the rules have no limit called `x`",
         "cases[0].requests[1].expect.wait: `-1 s` is not a duration",
         "cases[0].requests: the case has more than 10000000 requests",
+        "cases[0].requests[2].method: `GET ` is not a method",
+        "cases[0].requests[2].path: `login` is not a path, expected one that begins with `/`",
         "cases[0].requests[2].headers: `a b` is not the name",
         "cases[0].requests[2].response.status: this is not the status",
         "cases[0].requests[2].response.takes: `` is not a duration",
