@@ -9,12 +9,13 @@ pub use crate::admission::enforcer::{
 };
 pub use crate::admission::gate::{Gate, Treatment};
 pub use crate::admission::known_limit::KnownLimit;
+pub use crate::admission::lazy_decision::Extensions;
 pub use crate::admission::paid::{
     BodyGuard, HeaderLines, Paid, Piece, ReplyHead, ReplyRecord, poll_guarded,
 };
 pub use crate::admission::pending::Pending;
 pub use crate::admission::refusal::Refusal;
-pub use crate::admission::respond::{Extensions, Refused, ResponseHead};
+pub use crate::admission::respond::{Refused, ResponseHead};
 pub use crate::admission::unserved::{listen_unserved, note_unserved};
 pub use crate::clock::sleep::{Sleep, Timer};
 pub use crate::condition::{Index, Target};

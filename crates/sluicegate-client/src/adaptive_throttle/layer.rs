@@ -6,10 +6,10 @@ use sluicegate::clock::Clock;
 use sluicegate::key::Key;
 use tower_layer::Layer;
 
-use super::server::Shared;
+use super::server::Server;
 use crate::layered::Layered;
 use crate::outgoing::{AnyKey, Origin, OutgoingView};
-use crate::table::MOST_ROWS;
+use crate::table::{MOST_ROWS, Table};
 
 /// A layer that does not send what its server would most likely reject.
 ///
@@ -39,6 +39,19 @@ use crate::table::MOST_ROWS;
 /// ```
 #[derive(Debug, Clone)]
 pub struct AdaptiveThrottleLayer(pub(super) Arc<Shared>);
+
+/// What all services of a layer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) settings: AdaptiveThrottleBuilder,
+    pub(super) table: Table<Server>,
+}
+
+impl Shared {
+    pub(super) fn new(settings: AdaptiveThrottleBuilder) -> Self {
+        Self { table: Table::new(settings.servers), settings }
+    }
+}
 
 impl AdaptiveThrottleLayer {
     /// The layer with the defaults of [`AdaptiveThrottleBuilder`].

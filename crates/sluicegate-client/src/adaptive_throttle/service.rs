@@ -2,18 +2,21 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http::header;
 use pin_project_lite::pin_project;
+use sluicegate::key::KeyBuf;
 use sluicegate_throttle::announce::Announcement;
 use tower_service::Service;
 
-use super::layer::AdaptiveThrottleLayer;
-use super::server::{Ended, Shared, announced};
+use super::history::History;
+use super::layer::{AdaptiveThrottleLayer, Shared};
+use super::server::{Ended, admits, announced};
 use crate::call::{Stage, watch};
 use crate::error::{BoxError, Refused};
 use crate::layered::Layered;
-use crate::outgoing::{OutgoingRequest, OutgoingResponse};
+use crate::outgoing::{self, OutgoingRequest, OutgoingResponse, OutgoingView};
 use crate::table::RowKey;
 
 impl<S, R> Service<R> for Layered<S, AdaptiveThrottleLayer>
@@ -41,6 +44,92 @@ where
             }
         };
         ResponseFuture { state }
+    }
+}
+
+/// A request is sent in each second, whatever has become of the others.
+const PROBE: u64 = 1_000_000;
+
+/// A request that its caller gives up says something of the server if it was under way, or the server was silent, for
+/// this many times as long as the server usually takes, and this many microseconds. Callers that hang up earlier have
+/// changed their minds.
+const TIMES: u64 = 2;
+const LEAST: u64 = 10_000;
+
+/// The same for a server that has not accepted anything yet, in microseconds.
+const UNKNOWN: u64 = 50_000;
+
+impl Shared {
+    /// Whom a request is counted with. Requests without the key are counted together.
+    fn key(&self, request: &impl OutgoingRequest) -> RowKey {
+        let key = KeyBuf::from_view(&self.settings.key, &OutgoingView::new(request));
+        self.table.key(&key.unwrap_or_default())
+    }
+
+    /// Whether a request may be sent, by a random number from 0 to 1.
+    fn admit(
+        &self,
+        key: RowKey,
+        request: &impl OutgoingRequest,
+        random: f64,
+    ) -> Result<u64, Refused> {
+        let now = self.settings.clock.now();
+        let context = outgoing::Context::of(request);
+        let admitted = self.table.with(key, now, |server| {
+            let history =
+                server.history.get_or_insert_with(|| Box::new(History::new(self.settings.window)));
+            let rejection = history.rejection(now, self.settings.k).min(self.settings.most);
+            let wants = history.requests();
+            if let Some((level, until)) = &server.announced {
+                if now < *until && !admits(level, context.as_ref()) {
+                    // It says nothing of the requests of other classes.
+                    let wait = Duration::from_micros(until - now);
+                    return Err(Refused::new("its server sheds requests of its class", Some(wait)));
+                }
+            }
+            // Whatever the share: a program of one request a second would not see for minutes that the server is back.
+            let is_probe = now.saturating_sub(server.sent) >= PROBE;
+            if wants < self.settings.from || random >= rejection || is_probe {
+                server.sent = now;
+                if server.silent == 0 {
+                    server.silent = now;
+                }
+                return Ok(now);
+            }
+            // What is held back counts as wanted, or the share would fall as soon as it is obeyed.
+            history.request(now);
+            Err(Refused::new("its server rejects more than it accepts", None))
+        });
+        // Without a row, nothing is known.
+        admitted.unwrap_or(Ok(now))
+    }
+
+    /// Notes how a request ended that was sent at this instant.
+    fn ended(&self, key: RowKey, sent: u64, ended: Ended, announced: Option<Announcement>) {
+        let now = self.settings.clock.now();
+        self.table.with_known(key, |server| {
+            server.silent = 0;
+            server.note(now, sent, ended);
+            server.announced = announced.map(|level| {
+                let until = now.saturating_add(level.lasts().as_micros() as u64);
+                (level, until)
+            });
+        });
+    }
+
+    /// Notes that the caller of a request that was sent at this instant has given it up.
+    fn given_up(&self, key: RowKey, sent: u64) {
+        let now = self.settings.clock.now();
+        self.table.with_known(key, |server| {
+            let patience = match server.usual {
+                0 => UNKNOWN,
+                usual => (TIMES * usual).max(LEAST),
+            };
+            let since = if server.silent == 0 { sent } else { sent.min(server.silent) };
+            if now.saturating_sub(since) >= patience {
+                server.note(now, sent, Ended::Rejected);
+            }
+        });
     }
 }
 

@@ -6,11 +6,11 @@ use sluicegate::clock::Clock;
 use sluicegate::key::Key;
 use tower_layer::Layer;
 
-use super::shared::Shared;
+use super::server_row::ServerRow;
 use super::standing::Rules;
 use crate::layered::Layered;
 use crate::outgoing::{AnyKey, OutgoingView};
-use crate::table::MOST_ROWS;
+use crate::table::{MOST_ROWS, Table};
 
 /// A layer that keeps requests back while their server asks for that.
 ///
@@ -41,6 +41,20 @@ use crate::table::MOST_ROWS;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ObeyLayer(pub(super) Arc<Shared>);
+
+/// What all services of a layer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) settings: ObeyBuilder,
+    pub(super) table: Table<ServerRow>,
+    pub(super) rules: Rules,
+}
+
+impl Shared {
+    pub(super) fn new(settings: ObeyBuilder, rules: Rules) -> Self {
+        Self { table: Table::new(settings.servers), settings, rules }
+    }
+}
 
 impl ObeyLayer {
     /// The layer with the defaults of [`ObeyBuilder`].

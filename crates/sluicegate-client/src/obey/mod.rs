@@ -19,6 +19,7 @@
 //! switch reqwest's redirects off and put tower-http's `FollowRedirect` around the layer.
 
 mod layer;
+mod server_row;
 mod service;
 mod shared;
 mod signal;

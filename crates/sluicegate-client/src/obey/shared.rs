@@ -2,24 +2,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::key::KeyBuf;
-use tokio::sync::{Notify, Semaphore};
-
-use super::layer::ObeyBuilder;
+use super::layer::Shared;
+use super::server_row::Line;
 use super::signal::Signal;
-use super::standing::{Rules, Standing, Turn};
+use super::standing::Turn;
 use crate::call::{end, until, within};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{Origin, OutgoingRequest, OutgoingResponse, OutgoingView, Target};
-use crate::table::{Row, RowKey, Table, Worth};
-
-/// What all services of a layer share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) settings: ObeyBuilder,
-    pub(super) table: Table<ServerRow>,
-    rules: Rules,
-}
+use crate::table::RowKey;
+use sluicegate::key::KeyBuf;
 
 /// Whom a request is counted with: its origin, and the rest of its key.
 #[derive(Debug, Clone, Copy)]
@@ -49,10 +40,6 @@ pub(super) enum Answer {
 }
 
 impl Shared {
-    pub(super) fn new(settings: ObeyBuilder, rules: Rules) -> Self {
-        Self { table: Table::new(settings.servers), settings, rules }
-    }
-
     pub(super) fn server(&self, request: &impl OutgoingRequest) -> Server {
         let rest = self.settings.key.as_ref().map(|key| {
             let rest = KeyBuf::from_view(key, &OutgoingView::new(request));
@@ -161,58 +148,6 @@ pub(super) struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.shared.table.with_known(self.server.whole, |row| row.leave());
-    }
-}
-
-/// What the client knows about a server, and the requests that wait for a turn.
-#[derive(Debug, Default)]
-pub(super) struct ServerRow {
-    pub(super) standing: Standing,
-    /// Requests that wait, and where they wait.
-    pub(super) waiting: usize,
-    line: Option<Arc<Line>>,
-}
-
-/// Where requests to one server wait: the first asks again and again, the others wait behind it.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub(super) front: Semaphore,
-    /// A response has come, or a request was given up.
-    pub(super) news: Notify,
-}
-
-impl ServerRow {
-    /// Joins the line.
-    pub(super) fn join(&mut self) -> Arc<Line> {
-        self.waiting += 1;
-        let new = || Arc::new(Line { front: Semaphore::new(1), news: Notify::new() });
-        self.line.get_or_insert_with(new).clone()
-    }
-
-    /// Leaves the line.
-    pub(super) fn leave(&mut self) {
-        self.waiting = self.waiting.saturating_sub(1);
-        if self.waiting == 0 {
-            self.line = None;
-        }
-    }
-
-    /// Tells the first in the line that there is news.
-    pub(super) fn tell(&self) {
-        if let Some(line) = &self.line {
-            line.news.notify_one();
-        }
-    }
-}
-
-/// The row that holds requests back for the shortest time is the least valuable.
-impl Row for ServerRow {
-    fn worth(&self, now: u64) -> Worth {
-        match () {
-            () if self.waiting > 0 => Worth::Keep,
-            () if self.standing.is_idle(now) => Worth::Nothing,
-            () => Worth::Something(self.standing.not_before()),
-        }
     }
 }
 

@@ -3,8 +3,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::request::OutgoingRequest;
-
 /// What a request that leaves takes over from the one that it is made for: how much it matters, and until when the
 /// answer is of use.
 ///
@@ -78,12 +76,6 @@ impl Context {
     /// Gives this context to all requests that `future` makes in its own task and that have none of their own.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(self, future).await
-    }
-
-    /// The context of a request: its own, else that of the [`scope`](Self::scope) that this code runs in.
-    pub fn of(request: &impl OutgoingRequest) -> Option<Self> {
-        let own = request.extensions().and_then(|extensions| extensions.get::<Self>());
-        own.cloned().or_else(Self::current)
     }
 
     /// The context of the [`scope`](Self::scope) that this code runs in.

@@ -37,6 +37,14 @@ pub trait OutgoingRequest {
     }
 }
 
+impl Context {
+    /// The context of a request: its own, else that of the [`scope`](Self::scope) that this code runs in.
+    pub fn of(request: &impl OutgoingRequest) -> Option<Self> {
+        let own = request.extensions().and_then(|extensions| extensions.get::<Self>());
+        own.cloned().or_else(Self::current)
+    }
+}
+
 /// A request that can be sent a second time.
 pub trait ReplayRequest: OutgoingRequest + Sized {
     /// A copy; `None` if the body can be read only once.

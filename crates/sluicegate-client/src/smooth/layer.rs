@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use sluicegate::adapter::ConfigError;
 use sluicegate::clock::Clock;
@@ -7,11 +8,11 @@ use sluicegate::key::Key;
 use tower_layer::Layer;
 
 use super::gate::Reserve;
-use super::service::Shared;
+use super::line::LineRow;
 use crate::layered::Layered;
 use crate::outgoing::{AnyKey, OutgoingView};
 use crate::pace::Patience;
-use crate::table::MOST_ROWS;
+use crate::table::{MOST_ROWS, Table};
 
 /// A layer in which requests wait until a [smooth method](super) lets them go.
 ///
@@ -47,6 +48,19 @@ use crate::table::MOST_ROWS;
 /// # }
 /// ```
 pub struct SmoothLayer<R>(pub(super) Arc<Shared<R>>);
+
+/// What all services of a layer share.
+pub(super) struct Shared<R> {
+    pub(super) settings: SmoothBuilder<R>,
+    pub(super) table: Table<LineRow<R>>,
+    pub(super) waiting: AtomicUsize,
+}
+
+impl<R> Shared<R> {
+    pub(super) fn new(settings: SmoothBuilder<R>) -> Self {
+        Self { table: Table::new(settings.keys), waiting: AtomicUsize::new(0), settings }
+    }
+}
 
 impl<R: Reserve + Clone> SmoothLayer<R> {
     /// All requests wait for `method` until they may go.

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -7,21 +7,13 @@ use sluicegate::key::KeyBuf;
 use tower_service::Service;
 
 use super::gate::Reserve;
-use super::layer::{SmoothBuilder, SmoothLayer};
-use super::line::{Answer, Line, LineRow, too_long, wait_for, wait_in_line};
+use super::layer::{Shared, SmoothLayer};
+use super::line::{Answer, Line, too_long, wait_for, wait_in_line};
 use crate::call::{StatedTimeout, during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
 use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingView};
-use crate::table::Table;
 use crate::waiting::{ResponseFuture, Turn, Waiting};
-
-/// What all services of a layer share.
-pub(super) struct Shared<R> {
-    settings: SmoothBuilder<R>,
-    table: Table<LineRow<R>>,
-    waiting: AtomicUsize,
-}
 
 impl<S, R, Req> Service<Req> for Layered<S, SmoothLayer<R>>
 where
@@ -62,12 +54,6 @@ where
                 ResponseFuture::waiting(waiting, |(), _| {})
             }
         }
-    }
-}
-
-impl<R> Shared<R> {
-    pub(super) fn new(settings: SmoothBuilder<R>) -> Self {
-        Self { table: Table::new(settings.keys), waiting: AtomicUsize::new(0), settings }
     }
 }
 

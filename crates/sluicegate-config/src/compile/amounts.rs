@@ -1,6 +1,6 @@
 //! The limits that apply to a request.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 use sluicegate_core::Limit;
@@ -10,10 +10,11 @@ use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
 
+use super::Context;
 use super::condition::{self, Condition, UNREACHED, unreached};
 use super::key::Text;
 use super::limit::{Budget, Names};
-use super::{Context, tiers};
+use super::tiers::{self, LimitGroup};
 use crate::absent::Cpu;
 use crate::document;
 use crate::environment::CapacityFn;
@@ -228,37 +229,6 @@ impl KnownLimits for Amounts {
                 otherwise.each_limit(each);
             }
         }
-    }
-}
-
-/// The limits of one tier or case, for reports.
-#[derive(Debug, Clone)]
-pub(crate) struct LimitGroup {
-    /// The tier or case in words. Empty if the rule has none.
-    pub(crate) of: String,
-    /// `None` if unlimited.
-    pub(crate) limits: Option<Limits>,
-    /// Whether they have a budget of their own, even if other limits have the same name.
-    pub(crate) is_apart: bool,
-}
-
-impl LimitGroup {
-    /// All limits.
-    pub(crate) fn limits(groups: &[Self]) -> impl Iterator<Item = &Limit> {
-        groups.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
-    }
-
-    /// Of the limits that share a budget, the first that `differs` from the first limit with its name.
-    pub(crate) fn different(
-        groups: &[Self],
-        differs: impl Fn(&Limit, &Limit) -> bool,
-    ) -> Option<&Limit> {
-        let mut first = BTreeMap::new();
-        let shared = groups.iter().filter(|one| !one.is_apart);
-        shared
-            .filter_map(|one| one.limits.as_ref())
-            .flat_map(Limits::iter)
-            .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
     }
 }
 

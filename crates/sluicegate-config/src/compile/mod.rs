@@ -27,11 +27,11 @@ use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
 use sluicegate_core::{Limit, Rejection};
 use sluicegate_llm::Dialect;
 
-pub(crate) use self::amounts::LimitGroup;
 use self::context::Context;
 pub use self::context::time;
 use self::rule::Rule;
 pub(crate) use self::rule::{BLOCKED, RankedRejection};
+pub(crate) use self::tiers::LimitGroup;
 use crate::document::{self, Document, HoldUntil, Reject, Settle};
 use crate::environment::Environment;
 use crate::source::DocumentPath;

@@ -7,10 +7,11 @@ use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
 use sluicegate_core::{Limit, Rejection};
 
-use super::amounts::{Amounts, LimitGroup};
+use super::amounts::Amounts;
 use super::condition::{self, Condition};
 use super::cost::Settlement;
 use super::key::Key;
+use super::tiers::LimitGroup;
 use super::{Context, cost};
 use crate::document::{self, Cost, Redirect, Reject, Settle};
 use crate::source::DocumentPath;

@@ -1,11 +1,12 @@
 //! Tiers: limits by what the service knows about a customer.
 
-use sluicegate_core::Tiers;
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, TiersBuilder};
+use std::collections::BTreeMap;
+
+use sluicegate_core::{Limit, Tiers};
 
 use super::Context;
-use super::amounts::LimitGroup;
 use super::key::Text;
 use super::limit::{Budget, Names};
 use crate::document::{self, Document, Key, Tier};
@@ -126,4 +127,35 @@ fn known_tier(document: &Document, name: &str) -> Result<(), String> {
     let none = || "a name under `tiers`, where there is none".to_owned();
     let expected = one_of(document.tiers.keys()).unwrap_or_else(none);
     Err(format!("there is no tier `{name}`, expected {expected}"))
+}
+
+/// The limits of one tier or case, for reports.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitGroup {
+    /// The tier or case in words. Empty if the rule has none.
+    pub(crate) of: String,
+    /// `None` if unlimited.
+    pub(crate) limits: Option<Limits>,
+    /// Whether they have a budget of their own, even if other limits have the same name.
+    pub(crate) is_apart: bool,
+}
+
+impl LimitGroup {
+    /// All limits.
+    pub(crate) fn limits(groups: &[Self]) -> impl Iterator<Item = &Limit> {
+        groups.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
+    }
+
+    /// Of the limits that share a budget, the first that `differs` from the first limit with its name.
+    pub(crate) fn different(
+        groups: &[Self],
+        differs: impl Fn(&Limit, &Limit) -> bool,
+    ) -> Option<&Limit> {
+        let mut first = BTreeMap::new();
+        let shared = groups.iter().filter(|one| !one.is_apart);
+        shared
+            .filter_map(|one| one.limits.as_ref())
+            .flat_map(Limits::iter)
+            .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
+    }
 }

@@ -27,6 +27,7 @@
 // which lists Envoy sends.
 
 mod descriptors;
+mod diagnostics;
 mod fields;
 mod limit_path;
 mod meaning;
@@ -39,7 +40,7 @@ mod yaml;
 
 pub use self::descriptors::Descriptors;
 
-use self::fields::Diagnostics;
+use self::diagnostics::Diagnostics;
 use crate::document::Document;
 use crate::read::within_bounds;
 use crate::source::{Diagnostic, PolicyError};

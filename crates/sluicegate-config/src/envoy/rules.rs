@@ -7,7 +7,8 @@ use sluicegate_core::Limit;
 use sluicegate_core::limit::MAX_LIMITS;
 
 use super::descriptors::{Descriptors, Meaning, is_known};
-use super::fields::{Diagnostics, short};
+use super::diagnostics::Diagnostics;
+use super::fields::short;
 use super::limit_path::{LimitPath, Step, digested, identity, name, ways};
 use super::meaning::{Question, TranslationError, has_any};
 use super::tree::{Domain, Rate, Value};

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::fields::{Diagnostics, Fields, Text, short};
+use super::diagnostics::Diagnostics;
+use super::fields::{Fields, Text, short};
 use super::service::Unit;
 use super::yaml::{Node, location};
 use crate::source::{DocumentPath, SourceLocation};

@@ -3,7 +3,7 @@
 use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
 use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
 
-use super::fields::Diagnostics;
+use super::diagnostics::Diagnostics;
 use crate::source::{DocumentPath, SourceLocation};
 
 /// The deepest nesting of lists and maps. A descriptor needs two levels for each of its entries. Readers are

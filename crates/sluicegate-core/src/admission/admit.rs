@@ -1,11 +1,9 @@
 //! Takes a request through a decision. This is the only place where that is written.
 
-use std::time::Duration;
-
 use crate::admission::enforcer::{AsEnforcer, Enforcer};
 use crate::admission::gate::{QueuePermit, Treatment};
 use crate::admission::paid::Paid;
-use crate::admission::pending::Pending;
+use crate::admission::pending::{Pending, Served};
 use crate::admission::refusal::Refusal;
 use crate::clock::sleep::Timer;
 use crate::key::{Missing, View};
@@ -25,9 +23,6 @@ pub enum Admission<E: AsEnforcer, T: Timer> {
     /// The store has to be awaited, or the request waits for its turn.
     Pending(Pending<E, T>),
 }
-
-/// A request that goes ahead, and how long it waits for its turn until then, with its permit to wait.
-pub(crate) type Served<E> = (Paid<E>, Option<(Duration, QueuePermit)>);
 
 impl<S: Store> Enforcer<S> {
     /// Decides about a request: charges it by `rule`, asks the store, and returns what to do.

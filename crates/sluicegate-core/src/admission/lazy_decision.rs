@@ -37,3 +37,9 @@ impl From<Box<Decision>> for LazyDecision {
         Self(Source::Made(decision))
     }
 }
+
+/// The extensions of a request or of a response.
+pub trait Extensions {
+    /// Leaves `value` there.
+    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T);
+}

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::admission::admit::Served;
 use crate::admission::enforcer::{AsEnforcer, Enforcer};
 use crate::admission::gate::QueuePermit;
 use crate::admission::paid::Paid;
@@ -17,6 +16,9 @@ use crate::limit::Outcome;
 use crate::observe::span::DecisionSpan;
 use crate::store::charge::Charge;
 use crate::store::{AtOnce, Store, StoreError};
+
+/// A request that goes ahead, and how long it waits for its turn until then, with its permit to wait.
+pub(crate) type Served<E> = (Paid<E>, Option<(Duration, QueuePermit)>);
 
 /// The future of an enforcer's store.
 type StoreFuture<E> = <<E as AsEnforcer>::Store as Store>::Future;

@@ -2,7 +2,7 @@
 
 use crate::admission::enforcer::{AsEnforcer, Enforcer, LeaveDecision};
 use crate::admission::known_limit::position;
-use crate::admission::lazy_decision::LazyDecision;
+use crate::admission::lazy_decision::{Extensions, LazyDecision};
 use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;
 use crate::http::dialect::Dialect;
@@ -20,12 +20,6 @@ pub struct Degraded;
 /// charges back.
 #[derive(Debug, Clone, Copy)]
 pub struct Refused;
-
-/// The extensions of a request or of a response.
-pub trait Extensions {
-    /// Leaves `value` there.
-    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T);
-}
 
 /// The head of a response: its header fields and its extensions.
 pub trait ResponseHead: Headers + Extensions {

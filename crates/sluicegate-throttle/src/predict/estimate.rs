@@ -1,4 +1,3 @@
-use super::Prediction;
 use super::habit::Credibility;
 use super::run::{Run, Runs, Step};
 
@@ -28,6 +27,15 @@ const OWED: f64 = 1_024.0;
 
 /// The share of requests that cost at most the high quantile.
 const HIGH: f64 = 0.95;
+
+/// The expected cost of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prediction {
+    /// The mean. Use it wherever costs are added up: the sum of the means of many requests follows the sum of their costs.
+    pub mean: u64,
+    /// About 95 of 100 such requests cost at most this. Use it for deadlines, never in a sum.
+    pub high: u64,
+}
 
 /// What requests of one kind cost: a mean, whose sum over requests follows the sum of their costs, and a high quantile.
 /// Both are estimates, so they are doubles.

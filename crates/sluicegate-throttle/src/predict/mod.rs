@@ -20,6 +20,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use self::estimate::Prediction;
 #[cfg(feature = "_layer")]
 use self::estimate::rounded;
 use self::estimate::{Estimate, Sample};
@@ -30,15 +31,6 @@ use crate::table::Table;
 
 /// The last requests, whose flows are known if their route changes. A power of two.
 const LAST: usize = 16;
-
-/// The expected cost of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prediction {
-    /// The mean. Use it wherever costs are added up: the sum of the means of many requests follows the sum of their costs.
-    pub mean: u64,
-    /// About 95 of 100 such requests cost at most this. Use it for deadlines, never in a sum.
-    pub high: u64,
-}
 
 /// A bounded table of costs by key.
 ///

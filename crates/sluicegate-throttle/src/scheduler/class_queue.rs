@@ -3,7 +3,8 @@ use std::collections::{HashMap, VecDeque};
 use foldhash::fast::FixedState;
 
 use super::codel::Codel;
-use super::slab::{Chain, Entry, Index, List, Slab};
+use super::offer::Index;
+use super::slab::{Chain, Entry, List, Slab};
 
 /// The number of requests over which the quantum averages their cost. An average of the last few would follow the
 /// flow whose turn it is, and give flows of expensive requests more.

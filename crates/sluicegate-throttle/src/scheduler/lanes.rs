@@ -1,6 +1,7 @@
 use super::class_queue::{ClassQueue, QueuedFlow};
 use super::codel::Codel;
-use super::slab::{Index, Slab};
+use super::offer::{Index, Lane};
+use super::slab::Slab;
 
 /// The queues of every class and partition, the most critical class first.
 #[derive(Debug)]
@@ -90,12 +91,4 @@ impl Lanes {
     pub(super) fn oldest(&self, rank: usize) -> impl Iterator<Item = Index> + '_ {
         self.of(rank).iter().filter_map(|queue| queue.ages.oldest)
     }
-}
-
-/// The queue of one class and partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lane {
-    pub(super) rank: usize,
-    /// Its place in the list of partitions.
-    pub(super) partition: usize,
 }

@@ -44,20 +44,20 @@ mod tests;
 mod wait;
 
 use self::capacity::{Capacity, Concurrency};
-use self::lanes::{Lane, Lanes};
+use self::lanes::Lanes;
+use self::offer::{Index, Lane};
 use self::run_times::RunTimes;
 use self::shares::{Partitions, Shares};
 use self::show::Level;
-use self::slab::{Deadlines, Entry, Index, Slab};
+use self::slab::{Deadlines, Entry, Slab};
 use self::wait::{Chance, QueueSize};
 use crate::adaptive::Sample;
 use crate::class::Class;
 
 pub use self::builder::SchedulerBuilder;
 pub use self::class_queue::QueuedFlow;
-pub use self::offer::{Completion, Instruction, Offer, Offered, Running, Shed, ShedReason};
+pub use self::offer::{Completion, Id, Instruction, Offer, Offered, Running, Shed, ShedReason};
 pub use self::show::Counts;
-pub use self::slab::Id;
 
 /// A queue bounded in cost, drained at a capacity.
 ///

@@ -1,5 +1,5 @@
-use super::Id;
-use super::lanes::Lane;
+use std::num::NonZeroU32;
+
 use crate::class::Class;
 
 /// A request that asks to be started.
@@ -177,4 +177,37 @@ pub enum Completion {
     Error,
     /// The client has gone. It says nothing about the load.
     Cancelled,
+}
+
+/// The queue of one class and partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lane {
+    pub(super) rank: usize,
+    /// Its place in the list of partitions.
+    pub(super) partition: usize,
+}
+
+/// The index of an entry in the slab, counted from 1, so that an `Option` of it takes four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Index(pub(super) NonZeroU32);
+
+/// A queued request. An `Id` is never given to another request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    pub(super) index: Index,
+    pub(super) generation: u32,
+}
+
+impl Id {
+    /// An index for a table beside the queue. As soon as this request has left the queue, another request can get the
+    /// same index.
+    pub fn slot(self) -> usize {
+        self.index.position()
+    }
+}
+
+impl Index {
+    pub(super) fn position(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }

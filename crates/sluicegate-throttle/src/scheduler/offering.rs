@@ -1,6 +1,6 @@
 use super::capacity::Capacity;
-use super::lanes::Lane;
-use super::slab::{Chain, Entry, Index};
+use super::offer::{Index, Lane};
+use super::slab::{Chain, Entry};
 use super::wait::Chance;
 use super::{Instruction, Offer, Offered, Running, Scheduler, ShedReason};
 use crate::error::MAX_PARTITIONS;

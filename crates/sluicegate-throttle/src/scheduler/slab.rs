@@ -2,34 +2,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
-use super::lanes::Lane;
-use super::offer::Offer;
+use super::offer::{Id, Index, Lane, Offer};
 use crate::class::Class;
-
-/// The index of an entry in the [`Slab`], counted from 1, so that an `Option` of it takes four bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Index(NonZeroU32);
-
-/// A queued request. An `Id` is never given to another request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Id {
-    index: Index,
-    generation: u32,
-}
-
-impl Id {
-    /// An index for a table beside the queue. As soon as this request has left the queue, another request can get the
-    /// same index.
-    pub fn slot(self) -> usize {
-        self.index.position()
-    }
-}
-
-impl Index {
-    fn position(self) -> usize {
-        self.0.get() as usize - 1
-    }
-}
 
 /// What the scheduler keeps for a queued request: 80 bytes with its slot.
 #[derive(Debug)]

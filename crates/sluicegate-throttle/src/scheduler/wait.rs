@@ -1,7 +1,6 @@
 use super::capacity::Capacity;
 use super::class_queue::ClassQueue;
-use super::lanes::Lane;
-use super::offer::{Instruction, ShedReason};
+use super::offer::{Instruction, Lane, ShedReason};
 use super::{Offer, Scheduler};
 
 /// Whether a request can make its deadline.

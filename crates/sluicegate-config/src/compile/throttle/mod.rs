@@ -3,12 +3,12 @@
 mod requests;
 mod settings;
 
-use sluicegate_throttle::ConfigError;
 use sluicegate_throttle::layer::ThrottleBuilder;
 
 pub use self::requests::FileRequests;
 pub(crate) use self::requests::Requests;
 use self::settings::Settings;
+pub(crate) use self::settings::setting_of;
 use crate::compile::context::Context;
 use crate::compile::rule::redirection;
 use crate::document;
@@ -62,25 +62,5 @@ fn check_shed(
             false
         }
         _ => true,
-    }
-}
-
-/// The setting of `[throttle]` that an error is about.
-pub(crate) fn setting_of(error: &ConfigError) -> &'static str {
-    match error {
-        ConfigError::NoQueue | ConfigError::QueueTooSmall(..) => "queue",
-        ConfigError::Classes(_)
-        | ConfigError::ClassTwice(_)
-        | ConfigError::Fixed("list of classes") => "classes",
-        ConfigError::Weights(..) | ConfigError::ZeroWeight => "weights",
-        ConfigError::Codel => "codel",
-        ConfigError::Partitions(_)
-        | ConfigError::PartitionShare(_)
-        | ConfigError::PartitionSum(_)
-        | ConfigError::PartitionTwice(_)
-        | ConfigError::PartitionedRate
-        | ConfigError::Fixed("list of partitions") => "partitions",
-        ConfigError::Fixed("meaning of reported costs") => "reported_cost",
-        _ => "capacity",
     }
 }

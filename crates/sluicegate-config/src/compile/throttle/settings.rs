@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use sluicegate_throttle::adaptive::Bandwidth;
 use sluicegate_throttle::layer::{Reported, ThrottleBuilder};
-use sluicegate_throttle::{Classes, Throttle};
+use sluicegate_throttle::{Classes, ConfigError, Throttle};
 
-use super::setting_of;
 use crate::compile::context::Context;
 use crate::document::{self, Adaptive, QueueBound, QueueCost, ReportedCost};
 use crate::source::DocumentPath;
@@ -222,4 +221,24 @@ impl Reader<'_> {
 
 fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// The setting of `[throttle]` that an error is about.
+pub(crate) fn setting_of(error: &ConfigError) -> &'static str {
+    match error {
+        ConfigError::NoQueue | ConfigError::QueueTooSmall(..) => "queue",
+        ConfigError::Classes(_)
+        | ConfigError::ClassTwice(_)
+        | ConfigError::Fixed("list of classes") => "classes",
+        ConfigError::Weights(..) | ConfigError::ZeroWeight => "weights",
+        ConfigError::Codel => "codel",
+        ConfigError::Partitions(_)
+        | ConfigError::PartitionShare(_)
+        | ConfigError::PartitionSum(_)
+        | ConfigError::PartitionTwice(_)
+        | ConfigError::PartitionedRate
+        | ConfigError::Fixed("list of partitions") => "partitions",
+        ConfigError::Fixed("meaning of reported costs") => "reported_cost",
+        _ => "capacity",
+    }
 }

@@ -9,7 +9,7 @@ use std::{fmt, mem};
 pub use self::record::{BodyGuard, HeaderLines, Piece, ReplyHead, ReplyRecord, poll_guarded};
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
 use crate::admission::known_limit::position;
-use crate::admission::respond::Extensions;
+use crate::admission::lazy_decision::{Extensions, LazyDecision};
 use crate::admission::unserved::is_unserved;
 use crate::cost::account::Reply;
 use crate::http::fields;
@@ -17,7 +17,6 @@ use crate::http::line::{Line, Text};
 use crate::key::ShortKey;
 use crate::limit::{Decision, Limit, Outcome, OutcomeInternals as _, Receipt, Verdict};
 use crate::observe::observer::Event;
-use crate::response::LazyDecision;
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
 

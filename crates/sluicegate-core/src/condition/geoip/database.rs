@@ -13,8 +13,8 @@ use arc_swap::ArcSwap;
 
 use super::code::Code;
 use super::error::GeoError;
-use super::key::Level;
 use super::records::Records;
+use crate::adapter::KeyTag;
 
 /// A GeoIP database of countries or cities in the MaxMind DB format: GeoLite2-Country, GeoLite2-City, DB-IP and others.
 ///
@@ -138,4 +138,34 @@ fn read(path: &Path) -> Result<Records, GeoError> {
     let bytes = fs::metadata(path).and_then(is_file).and_then(|()| fs::read(path));
     let bytes = bytes.map_err(|error| GeoError::unreadable(path, error))?;
     Records::new(bytes).map_err(|error| error.in_file(path))
+}
+
+/// The part of a record that a key reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Level {
+    Country,
+    Region,
+}
+
+impl Level {
+    pub(crate) fn parse(self, code: &str) -> Result<Code, GeoError> {
+        let (read, form) = match self {
+            Self::Country => (
+                Code::parse_country(code),
+                "not the code of a country, expected two upper-case letters of ISO 3166-1 such as `DE`",
+            ),
+            Self::Region => (
+                Code::parse_region(code),
+                "not the code of a region, expected an upper-case code of ISO 3166-2 such as `US-CA`",
+            ),
+        };
+        read.ok_or_else(|| GeoError::code_of(code, form))
+    }
+
+    pub(crate) fn tag(self) -> KeyTag {
+        match self {
+            Self::Country => KeyTag::Country,
+            Self::Region => KeyTag::Region,
+        }
+    }
 }
