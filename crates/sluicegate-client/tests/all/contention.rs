@@ -63,14 +63,23 @@ struct Counts {
     refused: AtomicU64,
 }
 
+/// The order in which callers come is a matter of chance: from run to run, times differ by a second or so.
+const SEEDS: u64 = 4;
+
 impl Fleet {
+    /// The means over several runs.
     fn run(&self, kind: Kind) -> Report {
-        // The same each time.
-        fastrand::seed(7);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let report = runtime.block_on(self.clone().simulate(kind));
-        println!("{self:?}, {kind:?}: {report}");
-        report
+        let mut mean = Report { seconds: 0.0, refused: 0.0 };
+        for seed in 0..SEEDS {
+            // The same each time.
+            fastrand::seed(seed);
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let report = runtime.block_on(self.clone().simulate(kind));
+            mean.seconds += report.seconds / SEEDS as f64;
+            mean.refused += report.refused / SEEDS as f64;
+        }
+        println!("{self:?}, {kind:?}: {mean}");
+        mean
     }
 
     /// What came out if it took more than this many times as long as loops by hand, or more than this part was refused.
@@ -85,7 +94,7 @@ impl Fleet {
         let counts = Arc::new(Counts::default());
         let memory = Memory::builder().capacity(10).clock(&clock).build();
         let limiter = Arc::new(Limiter::new(self.limit).store(memory));
-        for client in 0..self.clients {
+        for _ in 0..self.clients {
             let (clock, counts, limiter) = (clock.clone(), counts.clone(), limiter.clone());
             let (time, noted) = (clock.clone(), counts.clone());
             let network = service_fn(move |_: Request<()>| {
@@ -116,11 +125,11 @@ impl Fleet {
                 .obey(ObeyLayer::builder().clock(&clock).build().unwrap());
             let outgoing = layers.layer(network.clone());
             let left = Arc::new(AtomicU64::new(self.calls / self.clients));
-            for caller in 0..self.callers {
+            for _ in 0..self.callers {
                 let (clock, left) = (clock.clone(), left.clone());
                 let (mut outgoing, mut network) = (outgoing.clone(), network.clone());
                 tokio::spawn(async move {
-                    sleep(&clock, (client * 7 + caller * 13) % 20 * 1_000).await;
+                    sleep(&clock, fastrand::u64(..20_000)).await;
                     while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
                         for attempt in 0.. {
                             let request = Request::get("http://server/").body(()).unwrap();
@@ -189,14 +198,11 @@ const fn window(count: u64, seconds: u64) -> Limit {
 /// for too long.
 #[test]
 fn sixteen_clients_of_a_server_that_only_refuses_take_as_long_as_a_loop_by_hand() {
-    for says in [Says::RoundedUp, Says::Nothing] {
-        for callers in [1, 8] {
-            let fleet = Fleet { says, callers, ..FLEET };
-            let report = fleet.run(Kind::Outgoing);
-            assert!(report.seconds < 21.5, "{report}");
-            assert!(report.refused < 0.115, "{report}");
-        }
-    }
+    use Says::{Nothing, RoundedUp};
+    let fleets = [(RoundedUp, 1), (RoundedUp, 8), (Nothing, 1), (Nothing, 8)]
+        .map(|(says, callers)| Fleet { says, callers, ..FLEET });
+    let missed: Vec<_> = fleets.into_iter().filter_map(|fleet| fleet.missed(1.08, 0.125)).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
     let by_hand = FLEET.run(Kind::ByHand);
     assert!(by_hand.refused > 0.1, "{by_hand}");
 }
@@ -210,7 +216,6 @@ fn a_server_that_counts_by_windows_is_used_as_much_as_by_loops_by_hand() {
         Fleet { limit: window(100, 1), ..FLEET },
         Fleet { limit: window(100, 1), status: 503, ..FLEET },
         Fleet { limit: window(100, 1), latency: 3, ..FLEET },
-        Fleet { limit: window(100, 1), callers: 8, ..FLEET },
         Fleet { limit: window(100, 1), clients: 1, ..FLEET },
         Fleet { limit: window(100, 1), clients: 4, ..FLEET },
         Fleet { limit: window(40, 1), clients: 4, calls: 800, ..FLEET },
@@ -235,7 +240,8 @@ fn what_clients_cannot_know_costs_them_no_more_than_this() {
     let fleets = [
         (Fleet { limit: window(1_000, 10), says: RoundedDown, calls: 3_200, ..FLEET }, 1.125, 0.1),
         (Fleet { limit: window(100, 1), clients: 64, ..FLEET }, 1.25, 0.27),
-        (Fleet { limit: window(100, 1), latency: 100, callers: 8, ..FLEET }, 1.7, 0.3),
+        (Fleet { limit: window(100, 1), latency: 100, callers: 8, ..FLEET }, 1.75, 0.4),
+        (Fleet { limit: window(100, 1), callers: 8, ..FLEET }, 1.15, 0.13),
     ];
     let missed = fleets.into_iter().filter_map(|(fleet, longer, most)| fleet.missed(longer, most));
     let missed: Vec<_> = missed.collect();

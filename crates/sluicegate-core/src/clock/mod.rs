@@ -18,6 +18,7 @@
 mod machine;
 pub(crate) mod sleep;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -119,7 +120,9 @@ pub struct ManualClock(Arc<ManualTime>);
 #[derive(Debug, Default)]
 struct ManualTime {
     now: AtomicU64,
-    sleepers: Mutex<Vec<Waker>>,
+    /// By the time that they wait for. Only those whose time has come are woken: a simulation moves the clock many thousand
+    /// times while most of its tasks sleep.
+    sleepers: Mutex<BTreeMap<u64, Vec<Waker>>>,
 }
 
 impl ManualClock {
@@ -158,22 +161,25 @@ impl ManualClock {
         if self.now() >= when {
             return Poll::Ready(());
         }
-        if !sleepers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            sleepers.push(cx.waker().clone());
+        let wakers = sleepers.entry(when).or_default();
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
         }
         Poll::Pending
     }
 
-    /// How many tasks have waited for the clock since it was last moved, including those that were dropped meanwhile.
+    /// How many tasks wait for a time that the clock has not reached, including those that were dropped meanwhile.
     pub fn sleepers(&self) -> usize {
-        self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).len()
+        let sleepers = self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        sleepers.values().map(Vec::len).sum()
     }
 
     fn wake(&self) {
         let mut sleepers = self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
-        let woken = std::mem::take(&mut *sleepers);
+        let later = sleepers.split_off(&self.now().saturating_add(1));
+        let woken = std::mem::replace(&mut *sleepers, later);
         drop(sleepers);
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_values().flatten().for_each(Waker::wake);
     }
 }
 

@@ -29,7 +29,7 @@ fn a_manual_clock_stands_still_until_it_is_turned() {
 }
 
 #[test]
-fn turning_the_clock_wakes_who_waits_for_it() {
+fn turning_the_clock_wakes_those_whose_time_has_come() {
     let clock = ManualClock::at(SECOND);
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -40,13 +40,17 @@ fn turning_the_clock_wakes_who_waits_for_it() {
     assert!(clock.poll_reached(when, &mut cx).is_pending());
     assert_eq!(clock.sleepers(), 1);
     clock.advance(SECOND);
-    assert_eq!((woken.0.load(Ordering::SeqCst), clock.sleepers()), (1, 0));
-
-    assert!(clock.poll_reached(when, &mut cx).is_pending());
+    assert_eq!((woken.0.load(Ordering::SeqCst), clock.sleepers()), (0, 1));
     clock.set(SECOND * 3);
-    assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+    assert_eq!((woken.0.load(Ordering::SeqCst), clock.sleepers()), (1, 0));
     assert!(clock.poll_reached(when, &mut cx).is_ready());
-    assert_eq!(clock.sleepers(), 0);
+    // Set back, it wakes nobody.
+    clock.set(SECOND);
+    assert!(clock.poll_reached(when, &mut cx).is_pending());
+    clock.set(Duration::ZERO);
+    assert_eq!((woken.0.load(Ordering::SeqCst), clock.sleepers()), (1, 1));
+    clock.set(SECOND * 3);
+    assert_eq!((woken.0.load(Ordering::SeqCst), clock.sleepers()), (2, 0));
 
     let other = Waker::from(Arc::new(Woken::default()));
     assert!(clock.poll_reached(when + 1, &mut cx).is_pending());

@@ -42,6 +42,8 @@ struct KnownQuota {
     ends: u64,
     /// When the last response came.
     heard: u64,
+    /// How many requests were under way then: their responses may be older news.
+    under_way: u32,
     /// It fills while it is used, unlike a window.
     is_bucket: bool,
 }
@@ -113,9 +115,12 @@ impl KnownQuota {
         }
         self.cost = self.cost.max(1);
         self.is_bucket |= self.fills(now, quota, in_flight);
-        let goes_on = self.until > now && quota.remaining <= self.told;
+        let more = quota.remaining.saturating_sub(self.told);
+        // Responses of requests that were under way together may come in another order.
+        let may_be_older = !self.is_bucket && more <= u64::from(self.under_way);
+        let goes_on = self.until > now && (more == 0 || may_be_older);
         self.told = quota.remaining;
-        self.heard = now;
+        (self.heard, self.under_way) = (now, in_flight);
         // The server may not have counted those when it wrote the response. To count one twice is the smaller mistake.
         let under_way = u64::from(in_flight).saturating_mul(self.cost);
         self.remaining = quota.remaining.saturating_sub(under_way);
@@ -135,12 +140,12 @@ impl KnownQuota {
     }
 
     /// Whether a little has come back, as in a bucket that fills, and not all at once. Responses of requests that were
-    /// under way together may come in another order, too.
+    /// under way together may also come in another order.
     fn fills(&self, now: u64, quota: &Quota, in_flight: u32) -> bool {
         let filled = now.saturating_sub(self.heard).checked_div(self.refill).unwrap_or(0);
         let more = quota.remaining.saturating_sub(self.told);
         self.until > now
-            && more > 2 * u64::from(in_flight)
+            && more > 2 * u64::from(in_flight.max(self.under_way))
             && more <= (filled + 1).min(self.capacity / 4)
     }
 
@@ -160,13 +165,11 @@ impl KnownQuota {
 
     fn allowance(&self, now: u64, in_flight: u32) -> Allowance {
         // By what the server has said, and not by what is left after requests under way: those may cost less.
-        if self.told < self.cost {
-            return Allowance::Until(self.until);
-        }
-        let requests = self.remaining / self.cost;
-        if requests == 0 && in_flight > 0 {
-            // Requests under way may have used it up. The next response will tell.
-            return Allowance::Until(self.until);
+        let (refilled, requests) = (self.refilled(now), self.remaining / self.cost);
+        // Requests under way may have used it up. The next response will tell.
+        let is_used_up = self.told < self.cost || (requests == 0 && in_flight > 0);
+        if is_used_up && refilled > now {
+            return Allowance::Until(refilled);
         }
         if !self.is_low() {
             return Allowance::Free;
@@ -174,18 +177,26 @@ impl KnownQuota {
         Allowance::Gap((self.horizon(now) / requests.max(1)).max(1))
     }
 
-    /// The time over which what is left is spread: that to the reset. Where that is but the time until the next unit
-    /// comes back, told in whole seconds, the quota is a bucket, and the time is that in which the bucket fills: clients
+    /// When there is something again: at the reset, or when the bucket is full.
+    fn refilled(&self, now: u64) -> u64 {
+        let full = self.fill_time(now).map(|time| self.heard.saturating_add(time));
+        full.map_or(self.until, |full| full.min(self.until))
+    }
+
+    /// The time over which what is left is spread: that to the reset, or in which the bucket fills. Clients
     /// that share it then meet at the level at which, together, they use what comes back.
     fn horizon(&self, now: u64) -> u64 {
+        self.fill_time(now).unwrap_or(self.until - now)
+    }
+
+    /// The time in which the bucket fills, if it is one: the reset is but the time until the next unit comes back, told in
+    /// whole seconds.
+    fn fill_time(&self, now: u64) -> Option<u64> {
         const SECOND: u64 = 1_000_000;
-        let left = self.until - now;
-        match self.refill {
-            1.. if self.may_be_bucket() && left <= self.refill.saturating_add(SECOND) => {
-                self.refill.saturating_mul(self.capacity)
-            }
-            _ => left,
-        }
+        let is_bucket = self.refill > 0
+            && self.may_be_bucket()
+            && self.ends.saturating_sub(now) <= self.refill.saturating_add(SECOND);
+        is_bucket.then(|| self.refill.saturating_mul(self.capacity))
     }
 }
 

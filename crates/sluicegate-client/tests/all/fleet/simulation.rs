@@ -61,6 +61,8 @@ impl fmt::Display for Report {
 
 impl Fleet {
     pub(crate) fn run(&self) -> Report {
+        // The same each time.
+        fastrand::seed(7);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(self.simulate())
     }
@@ -81,10 +83,10 @@ impl Fleet {
             let network = service_fn(move |request: Request<()>| {
                 let (clock, report, mut limited) = (hands.clone(), report.clone(), limited.clone());
                 async move {
-                    sleep(&clock, latency).await;
+                    sleep(&clock, about(latency)).await;
                     let response = limited.ready().await?.call(request).await?;
                     note(&report, clock.now() / 1_000, response.status().is_success());
-                    sleep(&clock, latency).await;
+                    sleep(&clock, about(latency)).await;
                     Ok::<_, std::convert::Infallible>(response)
                 }
             });
@@ -119,6 +121,11 @@ impl Fleet {
         }
         *report.lock().unwrap()
     }
+}
+
+/// From half as long to half as long again: requests of several clients do not arrive together again and again.
+fn about(latency: Duration) -> Duration {
+    latency.mul_f64(0.5 + fastrand::f64())
 }
 
 fn note(report: &Mutex<Report>, millis: u64, is_served: bool) {
