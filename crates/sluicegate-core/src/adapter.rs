@@ -45,3 +45,8 @@ pub mod breaker {
         Backoff, Breaker, BreakerSettings, BreakerState, Permit, Transition,
     };
 }
+
+/// The highest count of each key in a window, for servers that show whom a limit would touch.
+pub mod peaks {
+    pub use crate::observe::peaks::{LEVELS, Peaks, Step, level, level_of};
+}

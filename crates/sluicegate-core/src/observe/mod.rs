@@ -16,6 +16,7 @@ pub(crate) mod by_policy;
 pub(crate) mod counts;
 pub(crate) mod meter;
 pub(crate) mod observer;
+pub(crate) mod peaks;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod span;

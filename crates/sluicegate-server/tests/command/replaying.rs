@@ -91,3 +91,26 @@ fn a_log_that_cannot_be_read_fails_after_what_was_found() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("60 of 720 lines could not be read, more than 5 %"), "{said}");
 }
+
+#[test]
+fn a_page_is_written_at_the_end_and_a_path_that_cannot_be_written_fails_before_the_log_is_read() {
+    let files = files();
+    let output = replay(&files, &["--html", "report.html"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(files.path().join("report.html")).expect("a page");
+    assert!(page.starts_with("<!doctype html>") && page.len() < 100_000, "{}", page.len());
+    // One of two clients has 600 requests in its minute, and the other one 60.
+    assert!(page.contains("\"window\":\"a minute\",\"limit\":60,\"steps\":[[1,0,2],"), "{page}");
+    assert!(page.contains("[60,1,2],[61,0,1],") && page.contains("[600,1,"), "{page}");
+    // Nobody asked for addresses.
+    assert!(!page.contains("203.0.113") && !page.contains("hunter2"), "{page}");
+    for (path, expected) in [("nowhere/report.html", "No such file"), (".", "it is not a file")] {
+        let output = replay(&files, &["--html", path]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(output.stdout.is_empty() && !said.contains("660 lines"), "{said}");
+        assert!(said.contains(&format!("--html: {path}")) && said.contains(expected), "{said}");
+    }
+    // The file of the page, the log and two files of rules.
+    assert_eq!(fs::read_dir(files.path()).expect("a directory").count(), 4);
+}

@@ -72,3 +72,21 @@ fn what_cannot_be_read_is_said_in_a_sentence() {
         assert!(said.starts_with("sluicegate: ") && said.contains(expected), "{said}");
     }
 }
+
+#[test]
+fn a_page_has_the_windows_that_the_log_covers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    std::fs::write(path("access.log"), log()).expect("a log");
+    let html = path("report.html");
+    let suggested = sluicegate(&["suggest", &path("access.log"), "--html", &html], Stdio::null());
+    assert!(suggested.status.success(), "{}", text(&suggested.stderr));
+    let page = std::fs::read_to_string(&html).expect("a page");
+    for window in ["a second", "10 seconds", "a minute", "an hour"] {
+        assert!(page.contains(&format!("\"window\":\"{window}\"")), "{window}");
+    }
+    assert!(!page.contains("\"window\":\"a day\"") && page.len() < 100_000, "{}", page.len());
+    // 50 clients with two requests in each minute.
+    assert!(page.contains("\"steps\":[[1,0,6000],[2,50,6000]]"), "{page}");
+    assert!(!page.contains("192.0.2."), "{page}");
+}

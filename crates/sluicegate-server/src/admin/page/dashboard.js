@@ -1,12 +1,11 @@
 // Shows what /v1/status says, once a second. Text from the server is only ever set as textContent, never as markup.
+// `parts.js` comes before it.
 "use strict";
 
 const EVERY = 1000; // milliseconds
 const SLOWEST = 15000; // milliseconds between two attempts while the server is away
 const SERVED = ["admitted", "waited", "degraded", "shadowed", "uncounted"];
-const SVG = "http://www.w3.org/2000/svg";
 
-const id = (name) => document.getElementById(name);
 let wait = EVERY;
 let timer;
 let asking = false;
@@ -232,62 +231,6 @@ function hours(minutes) {
   const sum = (values) => count(values.reduce((all, value) => all + value, 0));
   const text = "In the last " + count(served.length) + " min: served " + sum(served) + ", refused " + sum(refused) + ", failed " + sum(failed) + ".";
   return [lines(served, stopped, 180, "a minute of the last three hours"), make("p", text, "note")];
-}
-
-function lines(served, refused, width, unit) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "spark");
-  svg.setAttribute("viewBox", "0 0 " + width + " 24");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  const high = Math.max(1, ...served, ...refused);
-  svg.setAttribute("aria-label", "at most " + count(high) + " in " + unit);
-  for (const [values, kind] of [[served, "yes"], [refused, "no"]]) {
-    const line = document.createElementNS(SVG, "polyline");
-    line.setAttribute("class", kind);
-    const from = width - values.length;
-    line.setAttribute("points", values.map((value, at) => from + at + "," + (23 - (22 * value) / high).toFixed(2)).join(" "));
-    svg.append(line);
-  }
-  return svg;
-}
-
-function make(name, text, kind) {
-  const element = document.createElement(name);
-  if (text !== undefined) element.textContent = text;
-  if (kind) element.className = kind;
-  return element;
-}
-
-function row(...cells) {
-  const line = make("tr");
-  line.append(...cells);
-  return line;
-}
-
-function head(text) {
-  const first = make("th", text);
-  first.scope = "row";
-  return first;
-}
-
-const cell = (text, kind) => make("td", text, kind);
-const number = (text, kind) => make("td", text, kind ? "n " + kind : "n");
-
-function nothing(columns, text) {
-  const only = make("td", text, "none");
-  only.colSpan = columns;
-  return row(only);
-}
-
-const count = (value) => Number(value).toLocaleString("en");
-const amount = (value) => Number(value).toLocaleString("en", { maximumFractionDigits: 2 });
-const rate = (value) => Number(value).toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 });
-
-function time(us) {
-  if (us === null || us === undefined) return "–";
-  if (us < 1000) return us + " µs";
-  return us < 1e6 ? amount(us / 1000) + " ms" : amount(us / 1e6) + " s";
 }
 
 function span(seconds) {

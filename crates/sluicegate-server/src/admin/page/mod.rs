@@ -1,4 +1,4 @@
-//! The dashboard: one page, its style and its script, all in the binary. None of them holds data.
+//! The dashboard: one page, its style and its scripts, all in the binary. None of them holds data.
 //!
 //! The page asks for `/v1/status` once a second. Where the server has a token, it asks for it once and gets a
 //! cookie: see [`session`](super::session).
@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 /// What a browser needs before it has shown the token.
-pub(super) const PUBLIC: [&str; 4] = ["/", "/dashboard.css", "/dashboard.js", "/favicon.svg"];
+pub(super) const PUBLIC: [&str; 6] =
+    ["/", "/dashboard.css", "/dashboard.js", "/parts.js", "/picture.js", "/favicon.svg"];
 
 /// Nothing is loaded from elsewhere, nothing inline runs, and no other page may show this one in a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -20,11 +21,14 @@ pub(crate) fn routes() -> Router {
     Router::new()
         .route("/", get(async || asset("text/html", include_str!("dashboard.html"))))
         .route("/dashboard.css", get(async || asset("text/css", include_str!("dashboard.css"))))
-        .route(
-            "/dashboard.js",
-            get(async || asset("text/javascript", include_str!("dashboard.js"))),
-        )
+        .route("/dashboard.js", get(async || script(include_str!("dashboard.js"))))
+        .route("/parts.js", get(async || script(include_str!("parts.js"))))
+        .route("/picture.js", get(async || script(include_str!("picture.js"))))
         .route("/favicon.svg", get(async || asset("image/svg+xml", include_str!("favicon.svg"))))
+}
+
+fn script(text: &'static str) -> Response {
+    asset("text/javascript", text)
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response {

@@ -33,6 +33,20 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// A number with a comma between thousands.
+pub(crate) fn grouped(number: f64) -> String {
+    // The sum of nothing is -0.
+    let digits = format!("{:.0}", number + 0.0);
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 fn escaped_except(kept: &[char], text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for piece in text.split_inclusive(kept) {

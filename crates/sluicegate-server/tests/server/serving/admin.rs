@@ -83,7 +83,8 @@ async fn a_page_whose_name_was_pointed_at_this_host_reads_nothing() {
 #[tokio::test]
 async fn the_page_lets_nothing_run_that_is_not_its_own() {
     let address = admin(server()).await;
-    for path in ["/", "/dashboard.css", "/dashboard.js", "/favicon.svg"] {
+    for path in ["/", "/dashboard.css", "/dashboard.js", "/parts.js", "/picture.js", "/favicon.svg"]
+    {
         let (status, head, body) =
             request(&address, &format!("GET {path}"), &format!("host: {address}\r\n")).await;
         assert_eq!(status, 200, "{path}");

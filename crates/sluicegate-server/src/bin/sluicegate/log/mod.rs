@@ -49,7 +49,7 @@ pub(crate) struct LogFiles {
     /// `client.addr=remote_addr,verb=request_method,took=request_time_ms,key=http_x_api_key`.
     #[arg(long, value_name = "NAME=VARIABLE,..", value_delimiter = ',', value_parser = pair, help_heading = "Logs")]
     fields: Vec<(String, String)>,
-    /// The time zone of times that name none, such as `Europe/Berlin`.
+    /// The time zone of times that name none, and of the hours in a page of `--html`, such as `Europe/Berlin`.
     #[arg(long, value_name = "ZONE", default_value = "UTC", help_heading = "Logs")]
     time_zone: String,
 }
@@ -63,9 +63,7 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
 impl LogFiles {
     /// Looks at the first lines of each log.
     pub(crate) fn open(&self) -> Result<Records, Box<dyn Error>> {
-        let zone = TimeZone::get(&self.time_zone).map_err(|_| {
-            format!("--time-zone: `{}` is not a zone such as UTC or Europe/Berlin", self.time_zone)
-        })?;
+        let zone = self.zone()?;
         let size = |path: &PathBuf| {
             std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len())
         };
@@ -92,6 +90,13 @@ impl LogFiles {
         // The one to open next is the last.
         records.closed.sort_by_key(|log| std::cmp::Reverse(log.first));
         Ok(records)
+    }
+
+    /// The time zone.
+    pub(crate) fn zone(&self) -> Result<TimeZone, String> {
+        TimeZone::get(&self.time_zone).map_err(|_| {
+            format!("--time-zone: `{}` is not a zone such as UTC or Europe/Berlin", self.time_zone)
+        })
     }
 
     /// Finds out the format of a log, and when it begins.

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use sluicegate::adapter::{Charge, Refusal};
 use sluicegate_config::Policies;
 use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::adapter::KnownLimit;
+use sluicegate_core::adapter::peaks::Peaks;
 use sluicegate_core::key::{KeyBuf, Missing};
 use sluicegate_core::limit::Decision;
 
@@ -17,10 +19,14 @@ use super::evidence::LoggedResponse;
 use super::policy::{Policy, has_queue};
 use crate::check::words;
 use crate::log::{Lacks, Record, RecordView};
+use crate::page::Traffic;
 use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
 
 /// Most responses that are under way at a time, of about a kilobyte each.
 pub(super) const MOST_UNDER_WAY: usize = 250_000;
+
+/// Most keys of a policy whose counts a page shows. Each takes about 50 bytes.
+const FOLLOWED: usize = 1 << 17;
 
 /// The rules of a file, which decide about the requests of a log one by one.
 pub(super) struct Judge {
@@ -44,6 +50,8 @@ pub(super) struct Judge {
     found: Vec<usize>,
     hits: Vec<Hit>,
     pub(super) counts: Counts,
+    /// The traffic, if a page shows it.
+    pub(super) traffic: Option<Traffic>,
 }
 
 /// A limit that a request is charged to.
@@ -57,6 +65,11 @@ impl Judge {
     /// Only says what becomes of each request.
     pub(super) fn without_alternatives(self) -> Self {
         Self { has_alternatives: false, ..self }
+    }
+
+    /// Notes what a page shows, with the hours of a time zone.
+    pub(super) fn with_traffic(self, zone: TimeZone) -> Self {
+        Self { traffic: Some(Traffic::new(zone)), ..self }
     }
 
     /// The rules of a file, with room for this many keys.
@@ -85,6 +98,7 @@ impl Judge {
             found: Vec::new(),
             hits: Vec::new(),
             counts: Counts { is_coarse: true, ..Counts::default() },
+            traffic: None,
         }
     }
 
@@ -108,6 +122,9 @@ impl Judge {
             Err(_) => Verdict::of("failed"),
         };
         *self.counts.outcomes.entry(verdict.outcome).or_default() += 1;
+        if let Some(traffic) = &mut self.traffic {
+            traffic.add(self.counts.last, verdict.is_refused());
+        }
         verdict
     }
 
@@ -140,6 +157,10 @@ impl Judge {
                 policy.alternatives = (self.has_alternatives)
                     .then(|| Alternatives::new(&limit, self.rules.clock(), self.keys))
                     .flatten();
+                policy.peaks = limit
+                    .period()
+                    .filter(|_| self.traffic.is_some())
+                    .map(|period| Peaks::new(period, FOLLOWED));
                 policies.push(policy);
                 policies.len() - 1
             });
@@ -149,6 +170,7 @@ impl Judge {
                 // The tiers and cases of a rule have limits of one name.
                 policy.words = format!("{} or {words}", policy.words);
                 policy.alternatives = None;
+                policy.peaks = None;
             }
             self.by_id.insert(limit.id(), index);
         }
@@ -261,7 +283,7 @@ impl Judge {
             let Some(policy) = self.by_id.get(&debit.limit.id()).copied() else { continue };
             let hash = self.hash.of(policy as u64, &debit.key);
             let counted = &mut self.counts.policies[policy];
-            counted.charged(hash);
+            counted.charged(hash, at, debit.cost);
             if let Some(alternatives) = &mut counted.alternatives {
                 alternatives.ask(debit.key, debit.cost, at, is_alone, is_coarse);
             }
@@ -295,7 +317,9 @@ impl Judge {
         }
         if paid.is_settled_by_response() {
             for hit in hits {
-                if let Some(alternatives) = &mut self.counts.policies[hit.policy].alternatives {
+                let policy = &mut self.counts.policies[hit.policy];
+                policy.peaks = None;
+                if let Some(alternatives) = &mut policy.alternatives {
                     alternatives.give_up();
                 }
             }

@@ -1,14 +1,15 @@
 //! `sluicegate replay`
 
 mod alternatives;
+mod content;
 mod counts;
+mod durations;
 mod evidence;
 mod judge;
 #[cfg(test)]
 mod live_tests;
 mod policy;
 mod report;
-mod series;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,9 +23,11 @@ use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::key::KeySecret;
 use sluicegate_core::observe::ShowKeys;
 
+use self::content::content;
 use self::judge::Judge;
 use self::report::{Differences, Report};
 use crate::log::{LogFiles, Records};
+use crate::page::Page;
 use crate::policies::Kind;
 use crate::terminal::print;
 use crate::virtual_time::{Rules, micros};
@@ -47,6 +50,9 @@ pub(crate) struct Replay {
     /// Prints JSON.
     #[arg(long)]
     json: bool,
+    /// Also writes the report as a page for a browser, with pictures, into this file. The page loads nothing from elsewhere.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Exits with 2 if a larger share of the requests is refused, such as `0.1%`, or if there are more that a rule cannot judge.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
@@ -68,11 +74,15 @@ fn share(text: &str) -> Result<f64, &'static str> {
 
 pub(crate) fn run(options: &Replay) -> Result<ExitCode, Box<dyn Error>> {
     let keys = show_keys(options.show_keys)?;
+    let page = options.html.as_deref().map(Page::create).transpose()?;
     let judge = |path: &Path| -> Result<Judge, Box<dyn Error>> {
         Kind::Rules.expect(path)?;
         Ok(Judge::new(Rules::open(path)?, options.keys as usize, KeyHash::new()))
     };
     let mut rules = judge(&options.rules)?;
+    if page.is_some() {
+        rules = rules.with_traffic(options.logs.zone()?);
+    }
     let against = options.against.as_deref().map(judge).transpose()?;
     let mut against = against.map(Judge::without_alternatives);
     let mut records = options.logs.open()?;
@@ -90,6 +100,13 @@ pub(crate) fn run(options: &Replay) -> Result<ExitCode, Box<dyn Error>> {
         false => report.to_string(),
     };
     print(written.as_bytes())?;
+    if let Some(page) = page {
+        page.write(&content(
+            &report,
+            &rules,
+            &format!("{} lines{summary}{stopped}", summary.lines),
+        ))?;
+    }
     summary.check()?;
     let is_above = options.fail_above.is_some_and(|most| report.is_above(most));
     Ok(if is_above { ExitCode::from(2) } else { ExitCode::SUCCESS })

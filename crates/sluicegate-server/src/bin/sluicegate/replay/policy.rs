@@ -6,15 +6,17 @@ use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
+use sluicegate_core::adapter::peaks::Peaks;
 use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::LimitStatus;
 
 use super::alternatives::Alternatives;
-use super::series::{Durations, Series};
+use super::durations::Durations;
 use crate::hashed::{ByHash, Hashed};
 use crate::log::Record;
 use crate::peak::Peak;
+use crate::series::Series;
 use crate::suggest::group_of;
 
 /// Most clients of a policy that are told apart. Each takes about 16 bytes.
@@ -40,6 +42,7 @@ pub(super) struct Policy {
     pub(super) rule: String,
     pub(super) is_held: bool,
     pub(super) has_queue: bool,
+    pub(super) count: u64,
     /// Zero for concurrency.
     pub(super) period: Duration,
     pub(super) requests: u64,
@@ -63,6 +66,8 @@ pub(super) struct Policy {
     pub(super) peak: Peak,
     pub(super) series: Series,
     pub(super) alternatives: Option<Alternatives>,
+    /// The highest counts of its clients, for a page.
+    pub(super) peaks: Option<Peaks>,
 }
 
 /// A client that was refused.
@@ -81,6 +86,7 @@ impl Policy {
             rule,
             is_held: limit.is_held(),
             has_queue: has_queue(limit),
+            count: limit.count(),
             period: limit.period().unwrap_or_default(),
             requests: 0,
             refused: 0,
@@ -97,12 +103,16 @@ impl Policy {
             peak: Peak::default(),
             series: Series::from(begun),
             alternatives: None,
+            peaks: None,
         }
     }
 
-    /// A request was charged. `hash` is that of its key.
-    pub(super) fn charged(&mut self, hash: u64) {
+    /// A request was charged at the time `at`. `hash` is that of its key.
+    pub(super) fn charged(&mut self, hash: u64, at: u64, cost: u64) {
         self.requests += 1;
+        if let Some(peaks) = &mut self.peaks {
+            peaks.add(hash, at, cost);
+        }
         if self.clients.len() < CLIENTS {
             self.clients.insert(hash);
         }

@@ -278,7 +278,7 @@ impl PolicyReport {
 }
 
 impl Times {
-    fn new(times: &super::series::Durations) -> Option<Self> {
+    fn new(times: &super::durations::Durations) -> Option<Self> {
         let longest = times.longest()?;
         let (half, nine) = (times.quantile(0.5), times.quantile(0.9));
         let words = format!(

@@ -2,6 +2,7 @@
 
 mod choice;
 mod client;
+mod content;
 mod groups;
 mod keying;
 mod ladder;
@@ -14,11 +15,13 @@ mod tests;
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
 use std::hash::{Hash as _, Hasher as _};
+use std::path::PathBuf;
 
 use clap::Args;
 
 use self::choice::{Choice, Terms, choose};
 use self::client::Arrival;
+use self::content::content;
 use self::groups::Groups;
 pub(crate) use self::groups::group_of;
 use self::keying::Keying;
@@ -26,6 +29,7 @@ use self::ladder::MINUTE;
 use self::population::Population;
 use self::report::Findings;
 use crate::log::LogFiles;
+use crate::page::{Content, Page, Traffic};
 use crate::peak::Peak;
 use crate::terminal::{print, readable};
 
@@ -53,6 +57,9 @@ pub(crate) struct Suggest {
     /// The header in which the proxies name their clients, if it is not `x-forwarded-for`. The log has to have it.
     #[arg(long, value_name = "NAME")]
     client_header: Option<String>,
+    /// Also writes a page for a browser, with pictures, into this file. The page loads nothing from elsewhere.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Shows the keys of clients that look automatic. Otherwise, they are numbered.
     #[arg(long)]
     show_keys: bool,
@@ -81,13 +88,27 @@ const CLIENTS: usize = 1 << 19;
 const NAMES: usize = 1 << 16;
 
 pub(crate) fn run(options: &Suggest) -> Result<(), Box<dyn Error>> {
-    let (tables, rules) = suggest(options, CLIENTS)?;
+    let page = options.html.as_deref().map(Page::create).transpose()?;
+    let Suggested { tables, rules, content } = suggest(options, CLIENTS)?;
     eprint!("{}", readable(&tables));
-    Ok(print(rules.as_bytes())?)
+    print(rules.as_bytes())?;
+    match (page, content) {
+        (Some(page), Some(content)) => page.write(&content),
+        _ => Ok(()),
+    }
 }
 
-/// What the logs say, for people, and a file of rules.
-fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn Error>> {
+/// What the logs say.
+struct Suggested {
+    /// For people.
+    tables: String,
+    /// A file of rules.
+    rules: String,
+    /// For a page, if there is one.
+    content: Option<Content>,
+}
+
+fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> {
     let mut keying = Keying::new(&options.by, &options.proxies, options.client_header.as_deref())?;
     let mut records = options.logs.open()?;
     let mut population = Population::new(most);
@@ -95,6 +116,10 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
     let mut names = Vec::new();
     let (mut keyless, mut missing, mut refused) = (0, None, 0);
     let mut peak = Peak::default();
+    let mut traffic = match options.html {
+        Some(_) => Some(Traffic::new(options.logs.zone()?)),
+        None => None,
+    };
     let (mut first, mut last, mut resolution) = (None, 0, 0);
     while let Some(record) = records.next()? {
         first.get_or_insert(record.start);
@@ -110,6 +135,10 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
             }
         };
         refused += u64::from(record.status == Some(429));
+        if let Some(traffic) = &mut traffic {
+            let at = u64::try_from(record.start / 1_000).unwrap_or_default();
+            traffic.add(at, record.status == Some(429));
+        }
         let group = group_of(record.path);
         let agent = record.header("user-agent").map(hash);
         let arrival = Arrival { at: record.start, agent, group: hash(group) };
@@ -160,14 +189,17 @@ fn suggest(options: &Suggest, most: usize) -> Result<(String, String), Box<dyn E
         peak: peak.highest().1,
         names,
     };
-    let mut tables = summary.to_string().trim_start().to_owned();
+    let mut log = summary.to_string().trim_start().to_owned();
     if summary.is_stopped {
-        tables.push_str("\nstopped: this is what was read until then");
+        log.push_str("\nstopped: this is what was read until then");
     }
+    let mut tables = log.clone();
     tables.push_str("\n\n");
     tables.push_str(&findings.tables());
     tables.push('\n');
-    Ok((tables, findings.rules(&options.words())))
+    let rules = findings.rules(&options.words());
+    let content = traffic.map(|traffic| content(&findings, &traffic, &rules, &log));
+    Ok(Suggested { tables, rules, content })
 }
 
 /// Groups of paths where a client needs much less than everywhere.

@@ -1,7 +1,9 @@
 //! All clients: each of them while they fit, then a sample of them by hash, and those who come most.
 
+use sluicegate_core::adapter::peaks::{LEVELS, level, level_of};
+
 use super::client::{Arrival, Client};
-use super::ladder::{CANDIDATES, RATES, WINDOWS, candidates, rates};
+use super::ladder::{RATES, WINDOWS, rates};
 use crate::hashed::ByHash;
 
 /// As many clients who come most are followed when not all are.
@@ -19,19 +21,16 @@ pub(super) struct Population {
     heavy: usize,
     frequent: Frequent,
     rates: [f32; RATES],
-    candidates: [u64; CANDIDATES],
-    /// For small counts, the first candidate of at least that many.
-    small: Vec<u8>,
-    /// For each window, the requests by the first candidate that is at least their number in the window.
-    numbers: [[f64; CANDIDATES + 1]; WINDOWS.len()],
+    /// For small counts, the first level of at least that many.
+    small: Vec<u16>,
+    /// For each window, the requests by the first level that is at least their number in the window.
+    numbers: [Vec<f64>; WINDOWS.len()],
     pub(super) requests: u64,
 }
 
 impl Population {
     /// For as many clients. Each takes about 400 bytes.
     pub(super) fn new(max: usize) -> Self {
-        let candidates = candidates();
-        let first = |count: u64| candidates.partition_point(|limit| *limit < count);
         Self {
             clients: Vec::new(),
             index: ByHash::default(),
@@ -40,9 +39,8 @@ impl Population {
             heavy: 0,
             frequent: Frequent::default(),
             rates: rates(),
-            candidates,
-            small: (0..SMALL).map(|count| first(count) as u8).collect(),
-            numbers: [[0.0; CANDIDATES + 1]; WINDOWS.len()],
+            small: (0..SMALL).map(|count| level_of(count) as u16).collect(),
+            numbers: std::array::from_fn(|_| vec![0.0; LEVELS]),
             requests: 0,
         }
     }
@@ -62,12 +60,12 @@ impl Population {
         };
         let client = &mut self.clients[at as usize];
         let weight = weight(client, self.halvings, self.frequent.enough);
-        let Self { small, candidates, numbers, .. } = self;
+        let Self { small, numbers, .. } = self;
         client.add(arrival, &self.rates, |window, number| {
             let number = u64::from(number);
             let first = match small.get(number as usize) {
                 Some(first) => usize::from(*first),
-                None => candidates.partition_point(|limit| *limit < number),
+                None => level_of(number),
             };
             numbers[window][first] += weight;
         });
@@ -141,15 +139,24 @@ impl Population {
         1 << self.halvings
     }
 
-    /// The share of requests that a limit of a window of the clock would have refused.
-    pub(super) fn refused(&self, window: usize, candidate: usize) -> f64 {
-        let over: f64 = self.numbers[window][candidate + 1..].iter().sum();
+    /// The share of requests that a limit of a window of the clock would have refused. The limit is a level.
+    pub(super) fn refused(&self, window: usize, limit: u64) -> f64 {
+        let over: f64 = self.numbers[window][level_of(limit) + 1..].iter().sum();
         let all: f64 = self.numbers[window].iter().sum();
         if all > 0.0 { over / all } else { 0.0 }
     }
 
-    pub(super) fn candidates(&self) -> &[u64; CANDIDATES] {
-        &self.candidates
+    /// The levels where there is something, with the clients and the requests of each.
+    pub(super) fn steps(&self, window: usize) -> Vec<(u64, u64, u64)> {
+        let mut clients = vec![0.0; LEVELS];
+        for client in &self.clients {
+            clients[level_of(u64::from(client.highest(window)))] += self.weight(client);
+        }
+        let steps = clients.into_iter().zip(&self.numbers[window]).enumerate();
+        steps
+            .filter(|(_, (clients, requests))| *clients > 0.0 || **requests > 0.0)
+            .map(|(place, (clients, requests))| (level(place), clients as u64, *requests as u64))
+            .collect()
     }
 
     pub(super) fn rates(&self) -> &[f32; RATES] {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::choice::{Choice, Terms};
 use super::client::Client;
 use super::keying::Keying;
-use super::ladder::{MINUTE, WINDOWS, Window};
+use super::ladder::{MINUTE, WINDOWS, Window, candidates};
 use super::population::Population;
-use crate::terminal::percent;
+use crate::terminal::{grouped, percent};
 
 /// What was found out.
 pub(super) struct Findings<'a> {
@@ -26,20 +26,6 @@ pub(super) struct Findings<'a> {
     pub(super) peak: u64,
     /// The names of clients, if they may be shown.
     pub(super) names: &'a [String],
-}
-
-/// A number with a comma between thousands.
-fn grouped(number: f64) -> String {
-    // The sum of nothing is -0.
-    let digits = format!("{:.0}", number + 0.0);
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A span of time, in the unit that fits.
@@ -63,11 +49,11 @@ fn a(window: &str) -> String {
     }
 }
 
-fn requests(count: u64) -> String {
+pub(super) fn requests(count: u64) -> String {
     if count == 1 { "1 request".to_owned() } else { format!("{} requests", grouped(count as f64)) }
 }
 
-fn clients(count: f64) -> String {
+pub(super) fn clients(count: f64) -> String {
     if count == 1.0 { "1 client".to_owned() } else { format!("{} clients", grouped(count)) }
 }
 
@@ -76,24 +62,16 @@ impl Findings<'_> {
     pub(super) fn tables(&self) -> String {
         let mut text = String::new();
         let Self { population, terms, .. } = self;
-        let all: f64 = population.clients.iter().map(|client| population.weight(client)).sum();
         let _ = writeln!(
             text,
             "{} of {} in {}, {} in the busiest minute",
             requests(population.requests),
-            clients(all),
+            clients(self.all()),
             span(terms.span),
             grouped(self.peak as f64),
         );
-        if population.one_in() > 1 {
-            let one_in = population.one_in();
-            let followed = population.clients.len() as f64;
-            let _ = writeln!(
-                text,
-                "Not all clients fit in memory: 1 of {one_in} was followed, and those who came most. A share of clients is \
-                 right within {} with a certainty of 95 %.",
-                percent(0.98 / followed.sqrt())
-            );
+        if let Some(sample) = self.sample() {
+            let _ = writeln!(text, "{sample}");
         }
         if let Some(missing) = &self.missing {
             let share = self.keyless as f64 / (self.keyless + population.requests) as f64;
@@ -117,6 +95,25 @@ impl Findings<'_> {
         self.candidates(&mut text);
         self.automatic(&mut text);
         text
+    }
+
+    /// How many clients there are.
+    pub(super) fn all(&self) -> f64 {
+        let population = self.population;
+        population.clients.iter().map(|client| population.weight(client)).sum()
+    }
+
+    /// How exact the figures are, unless all clients are followed.
+    pub(super) fn sample(&self) -> Option<String> {
+        let one_in = self.population.one_in();
+        let followed = self.population.clients.len() as f64;
+        (one_in > 1).then(|| {
+            format!(
+                "Not all clients fit in memory: 1 of {one_in} was followed, and those who came most. A share of clients is right \
+                 within {} with a certainty of 95 %.",
+                percent(0.98 / followed.sqrt())
+            )
+        })
     }
 
     /// The highest count of clients in each window.
@@ -150,6 +147,7 @@ impl Findings<'_> {
     /// What limits of each window would do.
     fn candidates(&self, text: &mut String) {
         let population = self.population;
+        let candidates = candidates();
         let _ = writeln!(
             text,
             "\n{:<32}{:>22}{:>22}",
@@ -165,13 +163,12 @@ impl Findings<'_> {
                 let over = sorted.iter().filter(|(value, _)| *value > limit as f64);
                 over.map(|(_, weight)| weight).sum()
             };
-            let touched: Vec<_> =
-                population.candidates().iter().map(|limit| over(*limit)).collect();
+            let touched: Vec<_> = candidates.iter().map(|limit| over(*limit)).collect();
             // For each share of clients, the least limit that refuses no more.
             let rows = [0.1, 0.01, 0.001, 0.0]
                 .map(|share| touched.partition_point(|touched| *touched > share * all));
             for (number, place) in rows.into_iter().enumerate() {
-                let Some(limit) = population.candidates().get(place) else { continue };
+                let Some(limit) = candidates.get(place) else { continue };
                 if rows[..number].contains(&place) {
                     continue;
                 }
@@ -180,24 +177,32 @@ impl Findings<'_> {
                     "{:<32}{:>22}{:>22}",
                     format!("  {} in {}", grouped(*limit as f64), a(name)),
                     format!("{} ({})", grouped(touched[place]), percent(touched[place] / all)),
-                    percent(population.refused(window, place)),
+                    percent(population.refused(window, *limit)),
                 );
             }
         }
     }
 
     fn automatic(&self, text: &mut String) {
-        let Some(choice) = &self.choice else { return };
-        if choice.automatic.is_empty() {
+        let (title, lines) = self.automatic_lines();
+        if lines.is_empty() {
             return;
         }
+        let _ = writeln!(text, "\n{title}");
+        for (name, what) in lines {
+            let _ = writeln!(text, "  {name}: {what}");
+        }
+    }
+
+    /// Clients that look automatic: how many, and about each of the busiest its name and what it does.
+    pub(super) fn automatic_lines(&self) -> (String, Vec<(String, String)>) {
+        let Some(choice) = &self.choice else { return Default::default() };
         let mut automatic = choice.automatic.clone();
         let requests = |at: usize| self.population.clients[at].requests;
         automatic.sort_by_key(|(at, _)| std::cmp::Reverse(requests(*at)));
         let count = automatic.len();
-        let _ = writeln!(
-            text,
-            "\n{} look{} automatic. The limits are made for {}.",
+        let title = format!(
+            "{} look{} automatic. The limits are made for {}.",
             clients(count as f64),
             if count == 1 { "s" } else { "" },
             if choice.leaves_out {
@@ -206,7 +211,7 @@ impl Findings<'_> {
                 "all, because these are too many to be left out"
             }
         );
-        for (number, (at, effect)) in automatic.into_iter().take(10).enumerate() {
+        let line = |(number, (at, effect)): (usize, (usize, Option<bool>))| {
             let client = &self.population.clients[at];
             let name = self.names.get(at).map_or_else(
                 || format!("client {}", number + 1),
@@ -217,13 +222,10 @@ impl Findings<'_> {
                 Some(false) => "the limits let it through",
                 None => "the limits may refuse it",
             };
-            let _ = writeln!(
-                text,
-                "  {name}: {} requests, {}; {effect}",
-                grouped(f64::from(client.requests)),
-                client.habits()
-            );
-        }
+            let requests = grouped(f64::from(client.requests));
+            (name, format!("{requests} requests, {}; {effect}", client.habits()))
+        };
+        (title, automatic.into_iter().take(10).enumerate().map(line).collect())
     }
 
     fn sorted(&self, value: impl Fn(&Client) -> f64) -> Vec<(f64, f64)> {
