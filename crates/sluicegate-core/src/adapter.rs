@@ -48,5 +48,5 @@ pub mod breaker {
 
 /// The highest count of each key in a window, for servers that show whom a limit would touch.
 pub mod peaks {
-    pub use crate::observe::peaks::{LEVELS, Peaks, Step, level, level_of};
+    pub use crate::observe::peaks::{LEVELS, PeakStep, Peaks, level, level_of};
 }

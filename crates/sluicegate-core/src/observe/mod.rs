@@ -24,5 +24,7 @@ mod store_counters;
 pub(crate) mod watch;
 
 pub use self::counts::Counts;
+pub use self::peaks::PeakStep;
+pub use self::peaks::by_limit::LimitPeaks;
 pub use self::show::ShowKeys;
 pub use self::watch::{MostRefused, RefusedKey, Watch};

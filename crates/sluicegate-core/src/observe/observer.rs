@@ -68,6 +68,9 @@ impl Observer {
     /// Reports the result for a request.
     #[inline(always)]
     pub(crate) fn saw(&self, clock: &Clock, event: Event<'_>) {
+        if let Some(watch) = &self.watch {
+            watch.saw_request(clock, event);
+        }
         match event {
             Event::Admitted(charge, outcome) => {
                 self.meter.admitted(charge, outcome);

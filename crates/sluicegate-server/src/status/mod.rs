@@ -9,6 +9,7 @@ mod document;
 mod history;
 mod latency;
 mod numbers;
+mod peaks;
 mod store;
 
 pub(crate) use self::capacity::leased;
@@ -19,5 +20,7 @@ pub use self::document::{
 };
 pub use self::latency::LatencyStatus;
 pub(crate) use self::latency::{Latency, RequestOutcome};
+pub use self::peaks::PeaksStatus;
+pub(crate) use self::peaks::peaks;
 pub(crate) use self::store::Source;
 pub use self::store::StoreStatus;

@@ -100,7 +100,7 @@ fn a_page_is_written_at_the_end_and_a_path_that_cannot_be_written_fails_before_t
     let page = fs::read_to_string(files.path().join("report.html")).expect("a page");
     assert!(page.starts_with("<!doctype html>") && page.len() < 100_000, "{}", page.len());
     // One of two clients has 600 requests in its minute, and the other one 60.
-    assert!(page.contains("\"window\":\"a minute\",\"limit\":60,\"steps\":[[1,0,2],"), "{page}");
+    assert!(page.contains("\"window\":60.0,\"limit\":60,\"steps\":[[1,0,2],"), "{page}");
     assert!(page.contains("[60,1,2],[61,0,1],") && page.contains("[600,1,"), "{page}");
     // Nobody asked for addresses.
     assert!(!page.contains("203.0.113") && !page.contains("hunter2"), "{page}");

@@ -18,10 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 pub use self::snapshot::{MostRefused, RefusedKey};
 
 use self::summary::Summary;
+use crate::clock::Clock;
 use crate::key::hash::KeyHash;
 use crate::key::{KeyBuf, KeySecret};
 use crate::limit::{Decision, Limit};
 use crate::observe::by_policy::ByPolicy;
+use crate::observe::observer::Event;
+use crate::observe::peaks::by_limit::{LimitPeaks, PeaksByLimit};
 use crate::observe::show::ShowKeys;
 use crate::store::charge::Charge;
 
@@ -88,6 +91,7 @@ struct Notes {
     keys: usize,
     hash: KeyHash,
     policies: ByPolicy<Policy>,
+    peaks: Option<PeaksByLimit>,
 }
 
 struct Policy {
@@ -111,7 +115,8 @@ impl Watch {
             (1..=MOST_KEYS).contains(&keys),
             "a watch shows from 1 to {MOST_KEYS} keys of each policy, not {keys}"
         );
-        let notes = Notes { keys, hash: KeyHash::new(), policies: ByPolicy::new() };
+        let hash = KeyHash::new();
+        let notes = Notes { keys, hash, policies: ByPolicy::new(), peaks: None };
         Self { notes: Arc::new(notes), show: ShowKeys::Shown }
     }
 
@@ -120,6 +125,38 @@ impl Watch {
     #[must_use]
     pub fn redacted(self, secret: &[u8]) -> Self {
         Self { show: ShowKeys::Digest(KeySecret::new(secret)), ..self }
+    }
+
+    /// Notes the highest count of each key in a window of its limit too, admitted or not: whom another limit would refuse. What was
+    /// noted before stays with existing clones.
+    ///
+    /// A decision takes longer by a hash of its key, a lock that nobody waits for, and a look into a map. At most about `keys` keys
+    /// of a limit are followed, of 64 limits, and each takes about 100 bytes. If there are more keys, those that are followed
+    /// are a sample by hash. Limits of concurrency, and those that are settled by the response, are left out.
+    #[must_use]
+    pub fn with_peaks(self, keys: usize) -> Self {
+        let Notes { keys: most_refused, .. } = *self.notes;
+        let peaks = Some(PeaksByLimit::new(keys));
+        let notes = Self::new(most_refused).notes;
+        let notes = Arc::into_inner(notes).map(|notes| Notes { peaks, ..notes });
+        Self { notes: Arc::new(notes.expect("nobody else has it")), ..self }
+    }
+
+    /// The highest counts of keys, for each limit in the order of their first requests. Empty without
+    /// [`with_peaks`](Self::with_peaks).
+    pub fn peaks(&self) -> Vec<LimitPeaks> {
+        self.notes.peaks.as_ref().map(PeaksByLimit::snapshot).unwrap_or_default()
+    }
+
+    /// Notes what a request asks for, if it notes that.
+    #[inline]
+    pub(crate) fn saw_request(&self, clock: &Clock, event: Event<'_>) {
+        let Some(peaks) = &self.notes.peaks else { return };
+        if let Event::Admitted(charge, _) | Event::Waits(charge, _) | Event::Exceeded(charge, ..) =
+            event
+        {
+            peaks.note(charge, clock.now());
+        }
     }
 
     /// Whether it shows digests instead of keys.
@@ -158,6 +195,7 @@ impl Watch {
 
     /// Forgets everything, for example to get a snapshot of the last minute.
     pub fn clear(&self) {
+        self.notes.peaks.iter().for_each(PeaksByLimit::clear);
         for policy in self.notes.policies.iter() {
             policy.kept.missed.store(0, Ordering::Relaxed);
             policy.kept.parts().for_each(|mut part| part.clear());

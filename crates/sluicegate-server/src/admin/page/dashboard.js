@@ -4,13 +4,16 @@
 
 const EVERY = 1000; // milliseconds
 const SLOWEST = 15000; // milliseconds between two attempts while the server is away
+const REDRAWN = 10000; // milliseconds between two pictures of limits
 const SERVED = ["admitted", "waited", "degraded", "shadowed", "uncounted"];
 
 let wait = EVERY;
 let timer;
 let asking = false;
 let answered = 0;
+let drawn_at = 0;
 const shown = new Map();
+const dragged = new Map(); // where the line of a limit was put
 
 async function look() {
   clearTimeout(timer);
@@ -90,6 +93,32 @@ function show(status) {
   part("members", status.capacity, () => members(status.capacity));
   part("files", status.pending, () => files(status.pending));
   part("force", status.in_force, () => force(status));
+  pictures();
+}
+
+// Draws the pictures of limits, while they are open and nobody holds a line.
+async function pictures() {
+  const is_due = id("right").open && Date.now() - drawn_at >= REDRAWN;
+  if (!is_due || id("pictures").contains(document.activeElement)) return;
+  drawn_at = Date.now();
+  try {
+    const answer = await fetch("/v1/peaks", { credentials: "same-origin", cache: "no-store", signal: AbortSignal.timeout(10000) });
+    if (answer.ok && !id("pictures").contains(document.activeElement)) id("pictures").replaceChildren(...right(await answer.json()));
+  } catch (error) {
+    // The line above says that the server is away.
+  }
+}
+
+function right(limits) {
+  if (!limits.length) return [make("p", "No decision yet.", "none")];
+  return limits.flatMap((of) => {
+    const note = [of.limit];
+    if (of.one_in > 1) note.push("1 key in " + count(of.one_in) + " is followed, so a share of keys is right within " + percent(0.98 / Math.sqrt(of.followed)) + " with a certainty of 95 %");
+    if (of.missed) note.push(count(of.missed) + " requests were not counted, because threads met");
+    const limit = dragged.get(of.limit) || of.count;
+    const figure = picture({ clients: "keys", window: of.window, limit, steps: of.steps }, (to) => dragged.set(of.limit, to));
+    return [make("h3", of.policy), make("p", note.join("; "), "note"), figure];
+  });
 }
 
 // Draws a part again only if what it shows has changed, so that text can be selected.
@@ -241,5 +270,6 @@ function span(seconds) {
 
 id("login").addEventListener("submit", session);
 id("leave").addEventListener("click", leave);
+id("right").addEventListener("toggle", pictures);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 look();

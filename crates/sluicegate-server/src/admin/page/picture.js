@@ -1,7 +1,7 @@
 // Clients by rank, with a limit as a line that can be dragged. `parts.js` comes before it.
 "use strict";
 
-// The picture of `of`: { clients, window, limit, steps }. A step is [level, clients, requests]: clients whose highest count in
+// The picture of `of`: { clients, window, limit, steps }, with the window in seconds. A step is [level, clients, requests]: clients whose highest count in
 // a window is at most the level, and above the one before, and requests whose number in their window is so. `changed` is told
 // each new limit.
 function picture(of, changed) {
@@ -48,7 +48,7 @@ function picture(of, changed) {
     handle.style.top = high(limit) + "%";
     handle.dataset.limit = count(limit);
     above.setAttribute("d", touched ? outline(high(limit)) : "");
-    says.textContent = "A limit of " + count(limit) + " in " + of.window + " would have refused " + count(touched) + " of " + count(clients) + " " + of.clients +
+    says.textContent = "A limit of " + count(limit) + " in " + inWords(of.window) + " would have refused " + count(touched) + " of " + count(clients) + " " + of.clients +
       " (" + percent(touched / clients) + ") at least once, and " + percent(requests ? refused / requests : 0) + " of the requests.";
     handle.setAttribute("aria-valuenow", limit);
     handle.setAttribute("aria-valuetext", says.textContent);
@@ -86,6 +86,14 @@ function picture(of, changed) {
   });
   set(nearest(levels, of.limit || most));
   return figure;
+}
+
+// A window after "in".
+function inWords(seconds) {
+  for (const [one, many, length] of [["a day", "days", 86400], ["an hour", "hours", 3600], ["a minute", "minutes", 60], ["a second", "seconds", 1]]) {
+    if (seconds >= length && seconds % length === 0) return seconds === length ? one : count(seconds / length) + " " + many;
+  }
+  return seconds + " s";
 }
 
 // Numbers that people choose as limits. What a limit of one of them touches is exact.

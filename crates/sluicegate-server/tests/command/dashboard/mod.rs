@@ -5,6 +5,7 @@ mod failed;
 #[path = "../../server/serving/http.rs"]
 pub(crate) mod http;
 mod leased;
+mod peaks;
 mod status;
 
 /// Held by each test that decides in this process. All of them count for the one recorder.

@@ -31,8 +31,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Opens `address` in a page of this width.
-    pub(crate) async fn open(address: &str, width: u32) -> Self {
+    /// Opens a page of this width.
+    pub(crate) async fn open(url: &str, width: u32) -> Self {
         let profile = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("sh");
         command.args(["-c", PIPES, "sh"]).arg(chromium());
@@ -60,7 +60,7 @@ impl Page {
         let screen =
             json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": true });
         page.call("Emulation.setDeviceMetricsOverride", screen).await;
-        page.call("Page.navigate", json!({ "url": format!("http://{address}/") })).await;
+        page.call("Page.navigate", json!({ "url": url })).await;
         page
     }
 
@@ -94,6 +94,23 @@ impl Page {
     pub(crate) async fn prefer(&mut self, scheme: &str) {
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
         self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] })).await;
+    }
+
+    /// Presses the left button of the mouse at one point, and releases it at another.
+    pub(crate) async fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        for (kind, (x, y), buttons) in
+            [("mousePressed", from, 1), ("mouseMoved", to, 1), ("mouseReleased", to, 0)]
+        {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Presses a key, such as `ArrowUp`.
+    pub(crate) async fn press(&mut self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key })).await;
+        }
     }
 
     /// The addresses that the page has asked for.

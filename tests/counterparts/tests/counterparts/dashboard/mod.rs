@@ -3,6 +3,7 @@
 mod devtools;
 #[path = "../../../../../crates/sluicegate-server/tests/server/serving/http.rs"]
 mod http;
+mod report;
 
 use serde_json::{Value, json};
 use sluicegate_core::observe::Watch;
@@ -33,7 +34,7 @@ async fn live_numbers_are_shown_and_a_hostile_key_is_text() {
     let metrics = Metrics::install().expect("no recorder");
     let server = Server::new(service()).metrics(&metrics);
     let (http, admin) = start(server).await;
-    let mut page = Page::open(&admin, NARROW).await;
+    let mut page = Page::open(&format!("http://{admin}/"), NARROW).await;
     page.until("document.getElementById('state').textContent === 'live'").await;
     take(&http, HOSTILE, 32).await;
     take(&http, &"k".repeat(200), 5).await;
@@ -71,7 +72,7 @@ async fn live_numbers_are_shown_and_a_hostile_key_is_text() {
 #[tokio::test]
 async fn calls_that_failed_before_a_decision_are_on_the_page_with_the_last_reason() {
     let (http, admin) = start(Server::new(service())).await;
-    let mut page = Page::open(&admin, NARROW).await;
+    let mut page = Page::open(&format!("http://{admin}/"), NARROW).await;
     page.until("document.getElementById('state').textContent === 'live'").await;
     assert_eq!(page.run(FAILED).await, json!([]));
     for _ in 0..3 {
@@ -82,9 +83,43 @@ async fn calls_that_failed_before_a_decision_are_on_the_page_with_the_last_reaso
 }
 
 #[tokio::test]
+async fn the_page_asks_whether_a_limit_is_right_and_shows_whom_another_would_refuse() {
+    let (http, admin) = start(Server::new(service())).await;
+    for (key, times) in [(HOSTILE, 32), (&*"k".repeat(200), 5), ("a", 1)] {
+        take(&http, key, times).await;
+    }
+    let mut page = Page::open(&format!("http://{admin}/"), NARROW).await;
+    page.until("document.getElementById('state').textContent === 'live'").await;
+    assert!(page.asked().all(|asked| !asked.ends_with("/v1/peaks")));
+    page.run("document.getElementById('right').open = true").await;
+    let said = "document.querySelector('#pictures output').textContent";
+    let touches = |limit, keys| {
+        format!("A limit of {limit} in a minute would have refused {keys} at least once, and ")
+    };
+    let first = touches(2, "2 of 3 keys (66.7 %)") + "86.8 % of the requests.";
+    page.until(&format!("{said} === '{first}'")).await;
+    page.run("document.querySelector('.handle').focus()").await;
+    page.press("ArrowUp").await;
+    assert_eq!(
+        page.run(said).await,
+        touches(3, "2 of 3 keys (66.7 %)") + "81.6 % of the requests."
+    );
+    for _ in 0..3 {
+        page.press("ArrowUp").await;
+    }
+    assert_eq!(
+        page.run(said).await,
+        touches(6, "1 of 3 keys (33.3 %)") + "68.4 % of the requests."
+    );
+    let width = page.run("document.documentElement.scrollWidth").await;
+    assert_eq!(width, NARROW, "{}", page.run(WIDEST).await);
+    assert_eq!(page.console(), [""; 0]);
+}
+
+#[tokio::test]
 async fn light_and_dark_have_colours_of_their_own_that_can_be_read() {
     let (_, admin) = start(Server::new(service())).await;
-    let mut page = Page::open(&admin, NARROW).await;
+    let mut page = Page::open(&format!("http://{admin}/"), NARROW).await;
     page.until("document.getElementById('state').textContent === 'live'").await;
     let mut papers = Vec::new();
     for scheme in ["light", "dark"] {
@@ -106,7 +141,7 @@ async fn the_form_signs_in_with_the_token_and_not_with_another() {
     let request = format!("GET /v1/status HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n");
     assert_eq!(send(&admin, &request).await.0, 401);
 
-    let mut page = Page::open(&admin, NARROW).await;
+    let mut page = Page::open(&format!("http://{admin}/"), NARROW).await;
     page.until("!document.getElementById('login').hidden").await;
     assert_eq!(page.run("document.getElementById('board').hidden").await, true);
     page.run(&submit("not the token at all")).await;
@@ -170,7 +205,8 @@ fn service() -> Service {
     std::fs::write(&file, rules).expect("a file");
     let policies = Policies::new().rules(&file).unwrap_or_else(|error| panic!("{error}"));
     let store = Memory::builder().clock(ManualClock::new()).build();
-    let service = Service::builder(policies).store(store).watch(&Watch::new(8)).build();
+    let service =
+        Service::builder(policies).store(store).watch(&Watch::new(8).with_peaks(100)).build();
     let service = service.expect("a service");
     service.show_capacity(|| {
         let client = Client { client: HOSTILE.to_owned(), wants: 60.0, granted: 40.0 };

@@ -20,10 +20,9 @@ if (report.rules) {
 if (report.pictures.length) {
   id("clients").hidden = false;
   const select = id("windows").querySelector("select");
-  for (const [place, of] of report.pictures.entries()) select.append(new Option(of.window, place));
+  for (const [place, of] of report.pictures.entries()) select.append(new Option(inWords(of.window), place));
   const show = () => id("picture").replaceChildren(picture(report.pictures[select.value]));
-  select.value = report.pictures.findIndex((of) => of.window === report.first_window);
-  if (select.value === "") select.value = "0";
+  select.value = report.first_picture;
   select.addEventListener("change", show);
   show();
 }

@@ -25,7 +25,7 @@ use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
 /// Most responses that are under way at a time, of about a kilobyte each.
 pub(super) const MOST_UNDER_WAY: usize = 250_000;
 
-/// Most keys of a policy whose counts a page shows. Each takes about 50 bytes.
+/// Most keys of a policy whose counts a page shows. Each takes about 100 bytes.
 const FOLLOWED: usize = 1 << 17;
 
 /// The rules of a file, which decide about the requests of a log one by one.

@@ -31,7 +31,6 @@ pub(super) fn content(
     };
     let pictures: Vec<_> = covered.clone().map(picture).collect();
     let first = covered.clone().position(|window| window == MINUTE).unwrap_or_default();
-    let first_window = pictures.get(first).map(|picture| picture.window.clone());
     let all = requests(population.requests);
     let touched = choice.as_ref().map_or(0.0, |choice| choice.touched);
     Content {
@@ -45,7 +44,7 @@ pub(super) fn content(
         ],
         traffic: traffic.content("requests", "were answered with 429"),
         pictures,
-        first_window: first_window.unwrap_or_default(),
+        first_picture: first,
         policies: Vec::new(),
         rules: Some(rules.chars().take(RULES).collect()),
         how: how(findings, log),

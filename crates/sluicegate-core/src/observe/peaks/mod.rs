@@ -1,5 +1,7 @@
 //! The highest count of each key in a window: the distribution that says whom a limit would touch.
 
+pub(crate) mod by_limit;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
@@ -41,7 +43,7 @@ pub const fn level(place: usize) -> u64 {
 /// The keys and the requests between one level and the one below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct PeakStep {
     /// The level.
     pub level: u64,
     /// Keys whose highest count in a window is at most this level, and above the one below.
@@ -67,13 +69,23 @@ pub struct Peaks {
 
 #[derive(Debug, Clone, Copy)]
 struct Peak {
-    window: u64,
+    /// When its window begins.
+    begins: u64,
     count: u64,
     highest: u64,
+    /// The level of the count, and its place: most requests change neither, and finding them divides.
+    level: u64,
+    place: usize,
+}
+
+impl Peak {
+    const fn new(begins: u64) -> Self {
+        Self { begins, count: 0, highest: 0, level: 0, place: 0 }
+    }
 }
 
 impl Peaks {
-    /// Follows at most as many keys, of about 50 bytes each.
+    /// Follows at most as many keys, of about 100 bytes each.
     pub fn new(window: Duration, most: usize) -> Self {
         let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX).max(1);
         Self { window, most, keys: HashMap::default(), halvings: 0, requests: Vec::new() }
@@ -84,7 +96,8 @@ impl Peaks {
         if hash.trailing_zeros() < self.halvings || cost == 0 {
             return;
         }
-        let window = at / self.window;
+        let window = self.window;
+        let begin = |at: u64| at - at % window;
         let peak = match self.keys.get_mut(&hash) {
             Some(peak) => peak,
             None => {
@@ -94,32 +107,24 @@ impl Peaks {
                 if hash.trailing_zeros() < self.halvings {
                     return;
                 }
-                self.keys.entry(hash).or_insert(Peak { window, count: 0, highest: 0 })
+                self.keys.entry(hash).or_insert(Peak::new(begin(at)))
             }
         };
-        if peak.window != window {
-            *peak = Peak { window, count: 0, ..*peak };
+        // Also after a clock that went back.
+        if at.wrapping_sub(peak.begins) >= window {
+            *peak = Peak { highest: peak.highest, ..Peak::new(begin(at)) };
         }
         let before = peak.count;
-        peak.count = peak.count.saturating_add(cost);
-        peak.highest = peak.highest.max(peak.count);
-        let after = peak.count;
-        self.spend(before, after);
-    }
-
-    /// Counts what is between both counts at its levels.
-    fn spend(&mut self, before: u64, after: u64) {
-        let (first, last) = (level_of(before.saturating_add(1)), level_of(after));
-        if self.requests.len() <= last {
-            self.requests.resize(last + 1, 0);
-        }
-        let weight = self.one_in();
-        let mut from = before;
-        for place in first..=last {
-            let until = if place == last { after } else { level(place) };
-            let part = (until - from).saturating_mul(weight);
-            self.requests[place] = self.requests[place].saturating_add(part);
-            from = until;
+        let after = before.saturating_add(cost);
+        peak.count = after;
+        peak.highest = peak.highest.max(after);
+        let weight = 1 << self.halvings.min(63);
+        if after <= peak.level {
+            let requests = &mut self.requests[peak.place];
+            *requests = requests.saturating_add(cost.saturating_mul(weight));
+        } else {
+            peak.place = spend(&mut self.requests, before, after, weight);
+            peak.level = level(peak.place);
         }
     }
 
@@ -141,14 +146,14 @@ impl Peaks {
     }
 
     /// The levels where there is something, in order.
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<PeakStep> {
         let mut keys = vec![0; self.requests.len()];
         for peak in self.keys.values() {
             keys[level_of(peak.highest)] += self.one_in();
         }
         let steps = keys.into_iter().zip(&self.requests).enumerate();
         steps
-            .map(|(place, (keys, requests))| Step {
+            .map(|(place, (keys, requests))| PeakStep {
                 level: level(place),
                 keys,
                 requests: *requests,
@@ -156,6 +161,22 @@ impl Peaks {
             .filter(|step| step.keys > 0 || step.requests > 0)
             .collect()
     }
+}
+
+/// Counts what is between both counts at its levels. Returns the place of the last one.
+fn spend(requests: &mut Vec<u64>, before: u64, after: u64, weight: u64) -> usize {
+    let (first, last) = (level_of(before.saturating_add(1)), level_of(after));
+    if requests.len() <= last {
+        requests.resize(last + 1, 0);
+    }
+    let mut from = before;
+    for place in first..=last {
+        let until = if place == last { after } else { level(place) };
+        let part = (until - from).saturating_mul(weight);
+        requests[place] = requests[place].saturating_add(part);
+        from = until;
+    }
+    last
 }
 
 /// What is hashed already, by a secret.
