@@ -10,6 +10,8 @@ mod population;
 mod report;
 
 #[cfg(test)]
+mod picture_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::hash_map::DefaultHasher;

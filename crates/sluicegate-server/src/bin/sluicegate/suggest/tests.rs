@@ -77,17 +77,20 @@ fn log(truth: &Truth, path: impl Fn(&str) -> &'static str) -> String {
     text
 }
 
-const FORMAT: &str = r#"$remote_addr [$msec] "$request" $status "$http_user_agent""#;
+pub(super) const FORMAT: &str = r#"$remote_addr [$msec] "$request" $status "$http_user_agent""#;
 
+/// What people read, and the rules.
 fn suggested(options: &[&str], log: &str, most: usize) -> Result<(String, String), String> {
+    suggested_of(options, log, most).map(|Suggested { tables, rules, .. }| (tables, rules))
+}
+
+pub(super) fn suggested_of(options: &[&str], log: &str, most: usize) -> Result<Suggested, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
     std::fs::write(&path, log).expect("a log");
     let path = path.to_str().expect("a path");
     let words = [&["suggest", path][..], options].concat();
-    let suggested = suggest(&Cli::parse_from(words).suggest, most);
-    let Suggested { tables, rules, .. } = suggested.map_err(|error| error.to_string())?;
-    Ok((tables, rules))
+    suggest(&Cli::parse_from(words).suggest, most).map_err(|error| error.to_string())
 }
 
 /// The clients that a token bucket would have refused at least once.
@@ -467,7 +470,7 @@ fn any_key_of_the_rules_can_be_asked_for() {
 }
 
 /// The log of the guide's page.
-fn shop() -> String {
+pub(super) fn shop() -> String {
     let (mut truth, mut dice) = (Truth::new(), Dice(1));
     people(&mut truth, &mut dice, 300);
     scraper(&mut truth, &mut dice, 4.0);
