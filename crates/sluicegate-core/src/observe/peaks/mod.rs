@@ -170,10 +170,10 @@ fn spend(requests: &mut Vec<u64>, before: u64, after: u64, weight: u64) -> usize
         requests.resize(last + 1, 0);
     }
     let mut from = before;
-    for place in first..=last {
+    for (place, requests) in (first..).zip(&mut requests[first..=last]) {
         let until = if place == last { after } else { level(place) };
         let part = (until - from).saturating_mul(weight);
-        requests[place] = requests[place].saturating_add(part);
+        *requests = requests.saturating_add(part);
         from = until;
     }
     last
