@@ -88,6 +88,7 @@ impl Peaks {
     /// Follows at most as many keys, of about 100 bytes each.
     pub fn new(window: Duration, most: usize) -> Self {
         let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX).max(1);
+        let most = most.max(1);
         Self { window, most, keys: HashMap::default(), halvings: 0, requests: Vec::new() }
     }
 
@@ -281,5 +282,8 @@ mod tests {
         );
         // Half of the keys come more than five times.
         assert!(touched(&peaks, 5).0.abs_diff(50_000) < 6_000);
+        let mut none = Peaks::new(MINUTE, 0);
+        (0..100).for_each(|number| none.add(hash(number), 0, 1));
+        assert!(none.followed() <= 1);
     }
 }
