@@ -1,5 +1,9 @@
 //! `serve --like envoy-ratelimit`: in the place of Envoy's rate limit service.
 
+mod certificates;
+mod management;
+mod meanings;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
@@ -12,14 +16,20 @@ use super::client::{Client, Sent};
 use super::sluicegate::{FILE, Sluicegate, program};
 use crate::dashboard::http::send;
 
-/// What a deployment of that service has, with ports of its own.
+/// What a deployment of that service has, with ports of its own and a limit of three requests a year.
 fn started(redis: &Server, more: &[(&str, &str)]) -> Sluicegate {
+    let address = redis.address().to_string();
+    let redis = [("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_URL", &*address)];
+    started_with(&limited_to(3), &[&redis, more].concat())
+}
+
+/// A deployment with this file, which counts where its further variables say.
+fn started_with(text: &str, more: &[(&str, &str)]) -> Sluicegate {
     let directory = Directory::make();
     let root = directory.path().join("current");
-    version(directory.path(), "one", 3);
+    version(directory.path(), "one", text);
     symlink("one", &root).expect("a link");
     let mut command = Command::new(program());
-    let address = redis.address().to_string();
     command
         .args(["serve", "--like", "envoy-ratelimit"])
         .env_clear()
@@ -27,17 +37,20 @@ fn started(redis: &Server, more: &[(&str, &str)]) -> Sluicegate {
         .envs([("LOG_FORMAT", "json"), ("LOG_LEVEL", "info"), ("USE_STATSD", "false")])
         .env("RUNTIME_ROOT", &root)
         .envs([("RUNTIME_SUBDIRECTORY", "ratelimit"), ("RUNTIME_IGNOREDOTFILES", "true")])
-        .envs([("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_URL", &address)])
         .envs(more.iter().copied());
     Sluicegate::run(command, directory, root)
 }
 
-/// A version of the folder of the service, with a limit of this many requests a year.
-fn version(directory: &Path, name: &str, limit: u32) {
+/// A version of the folder of the service.
+fn version(directory: &Path, name: &str, text: &str) {
     let folder = directory.join(name).join("ratelimit/config");
     std::fs::create_dir_all(&folder).expect("a folder");
-    let text = FILE.replace("4000000000", &limit.to_string());
     std::fs::write(folder.join("edge.yaml"), text).expect("a file");
+}
+
+/// A file with a limit of this many requests a year.
+fn limited_to(limit: u32) -> String {
+    FILE.replace("4000000000", &limit.to_string())
 }
 
 async fn admitted(client: &mut Client, requests: u32) -> u32 {
@@ -62,7 +75,7 @@ async fn a_deployment_of_envoys_service_is_answered_from_its_folder_and_its_redi
 
     // Kubernetes and the service's own tools swap a link.
     let directory = second.file.parent().expect("a folder");
-    version(directory, "two", 7);
+    version(directory, "two", &limited_to(7));
     symlink("two", directory.join("next")).expect("a link");
     std::fs::rename(directory.join("next"), &second.file).expect("a swap");
     second.says("policies reloaded");
@@ -176,7 +189,7 @@ async fn got(admin: SocketAddr, path: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manifest_that_names_the_services_program_starts_the_server() {
     let directory = Directory::make();
-    version(directory.path(), "one", 3);
+    version(directory.path(), "one", &limited_to(3));
     let named = directory.path().join("ratelimit");
     symlink(program(), &named).expect("a link");
     let mut command = Command::new(named);

@@ -1,0 +1,231 @@
+//! What files of the service mean, whichever Redis counts. Each call goes to the other one of two servers, so all counts are in
+//! Redis.
+
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
+    Entry, RateLimitOverride,
+};
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
+use envoy_types::pb::google::protobuf::UInt64Value;
+use sluicegate_tests::certificates::Authority;
+use sluicegate_tests::servers::{Cluster, Replica, Sentinel, Server};
+use tonic::transport::Channel;
+
+use super::started_with;
+
+const FILE: &str = "domain: edge
+descriptors:
+- key: user
+  rate_limit: { unit: year, requests_per_unit: 3 }
+- key: user
+  value: free
+  rate_limit: { unlimited: true }
+- key: path
+  value: /own/*
+  rate_limit: { unit: year, requests_per_unit: 1 }
+- key: path
+  value: /shared/*
+  share_threshold: true
+  rate_limit: { unit: year, requests_per_unit: 1 }
+- key: plan
+  rate_limit: { name: usual, unit: year, requests_per_unit: 1 }
+- key: partner
+  rate_limit: { unit: year, requests_per_unit: 2, replaces: [{ name: usual }] }
+- key: watched
+  shadow_mode: true
+  rate_limit: { unit: year, requests_per_unit: 1 }
+- key: morning
+  quota_mode: true
+  rate_limit: { unit: year, requests_per_unit: 1 }
+- key: evening
+  quota_mode: true
+  rate_limit: { unit: year, requests_per_unit: 2 }
+- key: tenant
+  descriptors:
+  - key: path
+    rate_limit: { unit: year, requests_per_unit: 1 }
+  - key: path
+    value: /open
+    rate_limit: { unit: year, requests_per_unit: 2 }
+";
+
+/// A descriptor, with its hits, which are given back if they are negative.
+struct Asked(&'static [(&'static str, &'static str)], Option<i64>);
+
+const OK: Code = Code::Ok;
+const OVER: Code = Code::OverLimit;
+
+/// Calls one after the other: the descriptors, the overall code, and the code of each status with what is left.
+#[rustfmt::skip]
+const CALLS: &[(&[Asked], Code, &[(Code, u32)])] = &[
+    // What is counted, up to the limit and beyond.
+    (&[Asked(&[("user", "a")], None)], OK, &[(OK, 2)]),
+    (&[Asked(&[("user", "a")], None)], OK, &[(OK, 1)]),
+    (&[Asked(&[("user", "a")], None), Asked(&[("user", "b")], None)], OK, &[(OK, 0), (OK, 2)]),
+    (&[Asked(&[("user", "a")], None), Asked(&[("user", "b")], None)], OVER, &[(OVER, 0), (OK, 1)]),
+    (&[Asked(&[("user", "a"), ("path", "/")], None), Asked(&[("host", "a")], None)], OK, &[(OK, 0), (OK, 0)]),
+    (&[Asked(&[("user", "free")], None)], OK, &[(OK, u32::MAX)]),
+    // Hits of one descriptor: several, none, and some that are given back.
+    (&[Asked(&[("user", "c")], Some(2))], OK, &[(OK, 1)]),
+    (&[Asked(&[("user", "c")], Some(0))], OK, &[(OK, 1)]),
+    (&[Asked(&[("user", "c")], Some(-2))], OK, &[(OK, 3)]),
+    (&[Asked(&[("user", "c")], Some(3))], OK, &[(OK, 0)]),
+    (&[Asked(&[("user", "c")], Some(1))], OVER, &[(OVER, 0)]),
+    // Values with a star have counts of their own, unless they share the threshold.
+    (&[Asked(&[("path", "/own/a")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("path", "/own/b")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("path", "/own/a")], None)], OVER, &[(OVER, 0)]),
+    (&[Asked(&[("path", "/shared/a")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("path", "/shared/b")], None)], OVER, &[(OVER, 0)]),
+    // A limit that replaces another one, and that one alone.
+    (&[Asked(&[("plan", "x")], None), Asked(&[("partner", "p")], None)], OK, &[(OK, 0), (OK, 1)]),
+    (&[Asked(&[("plan", "x")], None), Asked(&[("partner", "p")], None)], OK, &[(OK, 0), (OK, 0)]),
+    (&[Asked(&[("plan", "x")], None), Asked(&[("partner", "p")], None)], OVER, &[(OK, 0), (OVER, 0)]),
+    (&[Asked(&[("plan", "x")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("plan", "x")], None)], OVER, &[(OVER, 0)]),
+    // A shadow counts, and refuses nothing.
+    (&[Asked(&[("watched", "x")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("watched", "x")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("watched", "x")], None), Asked(&[("user", "a")], None)], OVER, &[(OK, 0), (OVER, 0)]),
+    // Quotas refuse once all of them are spent.
+    (&[Asked(&[("morning", "x")], None), Asked(&[("evening", "x")], None)], OK, &[(OK, 0), (OK, 1)]),
+    (&[Asked(&[("morning", "x")], None), Asked(&[("evening", "x")], None)], OK, &[(OVER, 0), (OK, 0)]),
+    (&[Asked(&[("morning", "x")], None), Asked(&[("evening", "x")], None)], OVER, &[(OVER, 0), (OVER, 0)]),
+    // Nested descriptors, with a value that has another limit.
+    (&[Asked(&[("tenant", "t"), ("path", "/")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("tenant", "t"), ("path", "/")], None)], OVER, &[(OVER, 0)]),
+    (&[Asked(&[("tenant", "u"), ("path", "/")], None)], OK, &[(OK, 0)]),
+    (&[Asked(&[("tenant", "t"), ("path", "/open")], None)], OK, &[(OK, 1)]),
+    (&[Asked(&[("tenant", "t")], None)], OK, &[(OK, 0)]),
+];
+
+/// Asks both servers in turns.
+async fn mean_what_they_mean_there(redis: &[(&str, &str)]) {
+    let fields = [
+        ("LIMIT_RESPONSE_HEADERS_ENABLED", "true"),
+        ("LIMIT_LIMIT_HEADER", "X-Limit"),
+        ("LIMIT_REMAINING_HEADER", "X-Left"),
+    ];
+    // A server that waits for the processor is no server that is away.
+    let all = [redis, &fields, &[("REDIS_TIMEOUT", "60s")]].concat();
+    let servers = [started_with(FILE, &all), started_with(FILE, &all)];
+    let mut clients = Vec::new();
+    for server in &servers {
+        let address = format!("http://{}", server.grpc);
+        clients.push(RateLimitServiceClient::connect(address).await.expect("a connection"));
+    }
+    for (at, (asked, overall, expected)) in CALLS.iter().enumerate() {
+        let descriptors: Vec<_> = asked.iter().map(descriptor).collect();
+        let answer = ask(&mut clients[at % 2], "edge", descriptors, 0).await;
+        let statuses = answer.statuses.iter();
+        let statuses: Vec<_> =
+            statuses.map(|status| (status.code(), status.limit_remaining)).collect();
+        assert_eq!((answer.overall_code(), &*statuses), (*overall, *expected), "call {at}");
+    }
+
+    // The fields tell of the limit that is nearest.
+    let both = vec![descriptor(&Asked(&[("user", "d")], None))];
+    let answer = ask(&mut clients[0], "edge", both, 2).await;
+    let fields = answer.response_headers_to_add.iter().map(|field| (&*field.key, &*field.value));
+    let fields: Vec<_> = fields.collect();
+    assert_eq!(fields[..2], [("X-Limit", "3"), ("X-Left", "1")]);
+    assert!(fields[2].0 == "RateLimit-Reset" && fields[2].1.parse::<u32>().is_ok());
+
+    // A limit that the message brings along, which takes the place of that of the file.
+    let mut own = descriptor(&Asked(&[("user", "e")], None));
+    let unit = RateLimitUnit::Year as i32;
+    own.limit = Some(RateLimitOverride { requests_per_unit: 1, unit });
+    for (at, expected) in [(0, OK), (1, OVER)] {
+        let answer = ask(&mut clients[at], "edge", vec![own.clone()], 0).await;
+        assert_eq!(answer.overall_code(), expected);
+    }
+    // A domain that no file has is not limited.
+    let unknown = vec![descriptor(&Asked(&[("user", "a")], None))];
+    assert_eq!(ask(&mut clients[1], "other", unknown, 0).await.overall_code(), OK);
+}
+
+async fn ask(
+    client: &mut RateLimitServiceClient<Channel>,
+    domain: &str,
+    descriptors: Vec<RateLimitDescriptor>,
+    hits_addend: u32,
+) -> RateLimitResponse {
+    let request = RateLimitRequest { domain: domain.to_owned(), descriptors, hits_addend };
+    client.should_rate_limit(request).await.expect("an answer").into_inner()
+}
+
+fn descriptor(Asked(entries, hits): &Asked) -> RateLimitDescriptor {
+    let entry =
+        |(key, value): &(&str, &str)| Entry { key: (*key).to_owned(), value: (*value).to_owned() };
+    RateLimitDescriptor {
+        entries: entries.iter().map(entry).collect(),
+        hits_addend: hits.map(|hits| UInt64Value { value: hits.unsigned_abs() }),
+        is_negative_hits: hits.is_some_and(i64::is_negative),
+        ..RateLimitDescriptor::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_mean_the_same_in_a_redis_of_its_own() {
+    let redis = Server::start();
+    let address = redis.address().to_string();
+    mean_what_they_mean_there(&[("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_URL", &address)]).await;
+    let socket = redis.socket_url();
+    let socket = socket.strip_prefix("redis+unix://").expect("a path");
+    let own = [("REDIS_URL", socket), ("CACHE_KEY_PREFIX", "another_")];
+    mean_what_they_mean_there(&own).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_mean_the_same_in_a_redis_with_tls_and_a_password() {
+    let authority = Authority::new("an authority");
+    let (certificate, key) = authority.sign("localhost");
+    let redis = Server::tls(&certificate, &key, Some(authority.pem()));
+    redis.cli(["CONFIG", "SET", "requirepass", "a secret"]).expect("it is set");
+    let files = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let file = files.path().join(name);
+        std::fs::write(&file, text).expect("a file");
+        file.to_str().expect("a path").to_owned()
+    };
+    let (certificate, key) = authority.sign("a client");
+    let url = redis.tls_url();
+    let address = url.strip_prefix("rediss://").and_then(|url| url.strip_suffix('/'));
+    mean_what_they_mean_there(&[
+        ("REDIS_SOCKET_TYPE", "tcp"),
+        ("REDIS_URL", address.expect("a URL")),
+        ("REDIS_AUTH", "a secret"),
+        ("REDIS_TLS", "true"),
+        ("REDIS_TLS_CACERT", &write("authority.pem", authority.pem())),
+        ("REDIS_TLS_CLIENT_CERT", &write("certificate.pem", &certificate)),
+        ("REDIS_TLS_CLIENT_KEY", &write("key.pem", &key)),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_mean_the_same_behind_sentinels() {
+    let master = Server::start();
+    let replica = Replica::of(&master);
+    let sentinel = Sentinel::watch(&master, &replica);
+    // A master that waits for the processor is not replaced.
+    let patience = ["SENTINEL", "SET", "main", "down-after-milliseconds", "60000"];
+    sentinel.server().cli(patience).expect("it is set");
+    let known = format!("main,{}", sentinel.server().address());
+    mean_what_they_mean_there(&[("REDIS_TYPE", "SENTINEL"), ("REDIS_URL", &known)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_mean_the_same_in_a_cluster() {
+    let cluster = Cluster::start(3);
+    let nodes: Vec<_> = cluster.masters().iter().map(|node| node.address().to_string()).collect();
+    let nodes = nodes.join(",");
+    mean_what_they_mean_there(&[("REDIS_TYPE", "CLUSTER"), ("REDIS_URL", &nodes)]).await;
+    // Every node has some of the counts.
+    for node in cluster.masters() {
+        assert!(node.cli(["DBSIZE"]).number() > 0, "{:?}", node.address());
+    }
+}
