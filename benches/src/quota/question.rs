@@ -30,9 +30,12 @@ pub fn requests(kind: Kind) -> Requests {
         http(users().map(|user| request("POST", path, &[], &body.replace("USER", &user))).collect())
     };
     match kind {
-        Kind::Tonic | Kind::Sluicegate | Kind::SluicegateRedis | Kind::Limitador => {
-            envoy(users().map(message).collect(), 1)
-        }
+        Kind::Tonic
+        | Kind::Sluicegate
+        | Kind::SluicegateRedis
+        | Kind::Like
+        | Kind::LikeRedis
+        | Kind::Limitador => envoy(users().map(message).collect(), 1),
         Kind::Throttlecrab => {
             let messages = throttlecrab_messages();
             Requests::Grpc { path: THROTTLECRAB.to_owned(), messages, expected: vec![0x08, 0x01] }
@@ -40,7 +43,7 @@ pub fn requests(kind: Kind) -> Requests {
         // The bare handler gets the same fields.
         Kind::AxumGet => http(users().map(|user| forwarded("/", &user)).collect()),
         Kind::AxumPost => filled("/", HTTP_BODY),
-        Kind::Json => filled("/json", HTTP_BODY),
+        Kind::Json | Kind::JsonLike => filled("/json", HTTP_BODY),
         Kind::Take => filled("/v1/take", TAKE_BODY),
         Kind::Check => http(users().map(|user| forwarded("/check", &user)).collect()),
     }

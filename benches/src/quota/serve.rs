@@ -4,6 +4,7 @@ use std::env;
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::process::Command;
+use std::time::Duration;
 use std::{fs, io, process};
 
 use axum::body::Bytes;
@@ -35,6 +36,10 @@ pub enum Kind {
     Sluicegate,
     /// sluicegate's gRPC, which counts in the Redis whose URL is the next argument.
     SluicegateRedis,
+    /// sluicegate's gRPC in the place of Envoy's service, which counts in memory.
+    Like,
+    /// sluicegate's gRPC in the place of Envoy's service, which counts in the Redis whose URL is the next argument.
+    LikeRedis,
     /// The crate limitador in tonic, which counts in memory.
     Limitador,
     /// The gRPC of throttlecrab-server, whose path is the next argument.
@@ -47,20 +52,25 @@ pub enum Kind {
     Check,
     /// sluicegate's `/json`.
     Json,
+    /// sluicegate's `/json` in the place of Envoy's service.
+    JsonLike,
     /// sluicegate's `/v1/take`.
     Take,
 }
 
-const ALL: [Kind; 10] = [
+const ALL: [Kind; 13] = [
     Kind::Tonic,
     Kind::Sluicegate,
     Kind::SluicegateRedis,
+    Kind::Like,
+    Kind::LikeRedis,
     Kind::Limitador,
     Kind::Throttlecrab,
     Kind::AxumGet,
     Kind::AxumPost,
     Kind::Check,
     Kind::Json,
+    Kind::JsonLike,
     Kind::Take,
 ];
 
@@ -93,8 +103,12 @@ pub fn serve(kind: Kind) -> Result<(), Box<dyn Error>> {
         Kind::Throttlecrab => serve_throttlecrab(),
         Kind::AxumGet => serve_axum(Router::new().route("/", get(|| async { "ok" }))),
         Kind::AxumPost => serve_axum(Router::new().route("/", post(read_and_write))),
-        Kind::Sluicegate | Kind::SluicegateRedis => serve_sluicegate(kind, Server::grpc),
-        Kind::Check | Kind::Json | Kind::Take => serve_sluicegate(kind, Server::http),
+        Kind::Sluicegate | Kind::SluicegateRedis | Kind::Like | Kind::LikeRedis => {
+            serve_sluicegate(kind, Server::grpc)
+        }
+        Kind::Check | Kind::Json | Kind::JsonLike | Kind::Take => {
+            serve_sluicegate(kind, Server::http)
+        }
     }
 }
 
@@ -142,9 +156,16 @@ fn serve_sluicegate(
         // Before the service, so that it counts what it does, as the command does.
         let metrics = Metrics::install()?;
         let mut service = Service::builder(policies);
-        if kind == Kind::SluicegateRedis {
+        if matches!(kind, Kind::Like | Kind::LikeRedis | Kind::JsonLike) {
+            // As `serve --like envoy-ratelimit` has it.
+            service = service.apart(true).statistics(0.8).deadline(Duration::from_secs(10));
+        }
+        if matches!(kind, Kind::SluicegateRedis | Kind::LikeRedis) {
             let url = env::args().nth(2).ok_or("no URL of a Redis")?;
-            let store = sluicegate_redis::Redis::builder().url(&url).build()?;
+            let store = sluicegate_redis::Redis::builder()
+                .url(&url)
+                .prefix(&format!("{kind:?}:"))
+                .build()?;
             answers(&store).await?;
             service = service.store(store);
         }

@@ -153,7 +153,7 @@ impl Trial {
 impl Contender {
     fn start(kind: Kind, cores: Option<Cores>, needs: &Needs) -> Result<Self, Box<dyn Error>> {
         let need = match kind {
-            Kind::SluicegateRedis => &needs.redis,
+            Kind::SluicegateRedis | Kind::LikeRedis => &needs.redis,
             Kind::Throttlecrab => &needs.throttlecrab,
             _ => "",
         };
