@@ -1,7 +1,7 @@
 //! The domains of several files.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::PoliciesError;
 
 /// The domains by their names.
 #[derive(Debug, Default)]
-pub(super) struct Set(BTreeMap<Box<str>, File>);
+pub(super) struct Set(BTreeMap<Box<str>, Arc<File>>);
 
 /// A file that is valid by itself.
 #[derive(Debug)]
@@ -37,10 +37,26 @@ impl Set {
     ///
     /// Everything that is wrong with any of them.
     pub(super) fn read(found: &Found, merges: bool) -> Result<Self, PoliciesError> {
+        Self::default().read_again(|_| None, found, merges)
+    }
+
+    /// Like [`read`](Self::read), but takes a file whose text is the same `before` from this set. A management server sends
+    /// thousands of files again for each that has changed.
+    pub(super) fn read_again<'t>(
+        &self,
+        before: impl Fn(&Path) -> Option<&'t Result<String, String>>,
+        found: &Found,
+        merges: bool,
+    ) -> Result<Self, PoliciesError> {
+        let known: HashMap<_, _> = self.0.values().map(|file| (&*file.path, file)).collect();
         let mut set = BTreeMap::new();
         let (mut broken, mut doubled) = (Vec::new(), Vec::new());
         for (path, text) in found {
-            let file = match File::read(path, text) {
+            // A file that was merged has the text of others too.
+            let known = known.get(&**path).filter(|_| !merges && before(path) == Some(text));
+            let read = known
+                .map_or_else(|| File::read(path, text).map(Arc::new), |file| Ok(Arc::clone(file)));
+            let file = match read {
                 Ok(file) => file,
                 Err(problems) => {
                     broken.push(problems.in_file(path.display().to_string()));
@@ -52,7 +68,9 @@ impl Set {
                     place.insert(file);
                 }
                 Entry::Occupied(mut other) if merges => {
-                    if let Err(problems) = other.get_mut().merge(file) {
+                    // Nobody else has them before the set is in force.
+                    let both = Arc::get_mut(other.get_mut()).zip(Arc::into_inner(file));
+                    if let Some(Err(problems)) = both.map(|(other, file)| other.merge(file)) {
                         broken.push(problems.in_file(path.display().to_string()));
                     }
                 }
@@ -102,6 +120,9 @@ impl Set {
                 told.push(format!("domain {name}: new, {} limits", file.domain.len()));
                 continue;
             };
+            if Arc::ptr_eq(file, before) {
+                continue;
+            }
             let old = (&before.document, &before.policies);
             let changes = Changes::of(old, (&file.document, &file.policies));
             if !changes.is_empty() {

@@ -162,7 +162,9 @@ impl Shared {
             Read::Files(found) => together(found, &last.sent),
             Read::Sent(sent) => together(&last.found, sent),
         };
-        let set = Set::read(&all, self.merges()).and_then(|set| last.must_keep(&set).map(|()| set));
+        let before = |path: &Path| last.found.get(path).or_else(|| last.sent.get(path));
+        let set = last.set.read_again(before, &all, self.merges());
+        let set = set.and_then(|set| last.must_keep(&set).map(|()| set));
         let told = match set {
             Ok(set) => {
                 let told =
