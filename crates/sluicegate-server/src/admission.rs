@@ -74,10 +74,32 @@ impl Service {
     /// The store has not answered within the deadline of a call, which may be shorter than that of the service. Core knows
     /// only the latter, so this is reported here.
     fn too_slow(&self) -> Decided {
-        let error = Err(StoreError::too_slow());
+        self.failed(StoreError::too_slow())
+    }
+
+    /// The store cannot decide. This is reported here.
+    fn failed(&self, error: StoreError) -> Decided {
         let nothing = Charge::new();
-        let reported = self.observer().decided(self.clock(), error, &nothing);
+        let reported = self.observer().decided(self.clock(), Err(error), &nothing);
         reported.map(Some).or_else(|error| self.decision(Err(error), &nothing))
+    }
+
+    /// Charges limits that only count. They admit everything, so nothing is reported before somebody has judged the counts.
+    pub(crate) fn count(&self, charge: &Charge, deadline: Duration) -> Pending {
+        let counted = |service: &Self, outcome: Result<Outcome, StoreError>, charge: &Charge| {
+            outcome
+                .map(|outcome| Some(outcome.decision(charge)))
+                .or_else(|error| service.failed(error))
+        };
+        match self.store().take(charge) {
+            Answer::Now(outcome) => Pending::Decided(counted(self, outcome, charge)),
+            Answer::Later(future) => {
+                let (service, charge) = (self.clone(), charge.clone());
+                Pending::Asked(Box::pin(async move {
+                    counted(&service, in_time(future, deadline).await, &charge)
+                }))
+            }
+        }
     }
 
     /// What [`take`](Self::take) would answer, without charging anything.

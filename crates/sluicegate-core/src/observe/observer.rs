@@ -108,6 +108,17 @@ impl Observer {
         Ok(decision)
     }
 
+    /// Reports a decision that was made from what a store has counted, and not by the store, about this charge.
+    pub fn judged(&self, clock: &Clock, decision: &Decision, charge: &Charge) {
+        if !decision.is_admitted() {
+            return self.saw_exceeded(clock, charge, decision, &Treatment::Reject);
+        }
+        self.meter.judged(decision);
+        if decision.statuses().any(|status| status.shadowed) {
+            self.saw_trial(clock, decision, charge);
+        }
+    }
+
     #[inline(never)]
     fn saw_otherwise(&self, clock: &Clock, event: Event<'_>) {
         match event {
@@ -162,13 +173,7 @@ impl Observer {
     /// An admitted request may have exceeded a limit on trial, and the store may have had no room to count it.
     fn saw_notes(&self, clock: &Clock, charge: &Charge, outcome: &Outcome) {
         if outcome.is_shadowed() {
-            self.counters.shadowed.add();
-            let decision = outcome.decision(charge);
-            if let Some(watch) = &self.watch {
-                watch.saw(&decision, charge);
-            }
-            let how = "would have been refused or held up by a limit on trial";
-            self.report_trial(clock, &decision, charge, how, |status| status.shadowed);
+            self.saw_trial(clock, &outcome.decision(charge), charge);
         }
         if outcome.is_uncounted() {
             self.counters.uncounted.add();
@@ -176,6 +181,15 @@ impl Observer {
                 report::uncounted(&outcome.decision(charge), self.counters.read().uncounted);
             }
         }
+    }
+
+    fn saw_trial(&self, clock: &Clock, decision: &Decision, charge: &Charge) {
+        self.counters.shadowed.add();
+        if let Some(watch) = &self.watch {
+            watch.saw(decision, charge);
+        }
+        let how = "would have been refused or held up by a limit on trial";
+        self.report_trial(clock, decision, charge, how, |status| status.shadowed);
     }
 
     fn saw_exceeded(

@@ -120,6 +120,7 @@ fn ask(service: &Service, plan: &Plan<'_>, deadline: Duration) -> Pending {
     match plan.question() {
         Question::Nothing => Pending::Decided(Ok(Some(Outcome::free().decision(plan.charge())))),
         Question::Peek => service.peek(plan.charge(), deadline),
+        Question::Take if service.envoy_settings().apart => service.count(plan.charge(), deadline),
         Question::Take => service.take(plan.charge().clone(), deadline),
     }
 }
@@ -153,11 +154,8 @@ fn judged(
     let Some(decision) = decision else { return (without_limit(request, false), Vec::new()) };
     let now = service.clock().now();
     let Judgement { answer, give_back, reports } = plan.judge(decision, given, now);
-    if service.envoy_settings().apart && !answer.decision.is_admitted() {
-        // The store has refused nothing.
-        if let Some(watch) = &service.observer().watch {
-            watch.saw(&answer.decision, plan.charge());
-        }
+    if service.envoy_settings().apart && plan.question() == Question::Take {
+        service.observer().judged(service.clock(), &answer.decision, plan.charge());
     }
     if let Some(statistics) = service.statistics() {
         statistics.descriptors(plan, request, &answer);
@@ -193,18 +191,29 @@ async fn give_back(
     let mut given = Vec::new();
     for (debit, hits) in plan.credits() {
         let nothing = Charge::of(debit.limit, debit.key, 0);
-        let decision = service.take(nothing, deadline).decided().await.ok().flatten();
-        let status = decision.and_then(|decision| decision.statuses().next().cloned());
-        given.push(status.map(|mut status| {
-            let mut charged = debit.clone();
-            charged.cost = hits;
-            service.store().settle(&charged, &status.receipt, 0);
+        let decision = service.take(nothing.clone(), deadline).decided().await.ok().flatten();
+        let Some(mut status) = decision.and_then(first) else {
+            given.push(None);
+            continue;
+        };
+        let mut charged = debit.clone();
+        charged.cost = hits;
+        service.store().settle(&charged, &status.receipt, 0);
+        // A store elsewhere settles in the background. The answer to a call that follows on the same connection says that it
+        // has, so that what is given back is there for a server that the client asks next.
+        let decision = service.peek(&nothing, deadline).decided().await.ok().flatten();
+        status = decision.and_then(first).unwrap_or_else(|| {
             let most = status.limit.capacity();
             status.remaining = status.remaining.saturating_add(hits).min(most);
             status
-        }));
+        });
+        given.push(Some(status));
     }
     given
+}
+
+fn first(decision: Decision) -> Option<LimitStatus> {
+    decision.statuses().next().cloned()
 }
 
 /// Counts a report as far as it fits.

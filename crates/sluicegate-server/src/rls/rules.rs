@@ -133,7 +133,7 @@ fn answered(request: &Request<'_>, decision: Decision, hits: u64) -> Answer {
     let tightest = limits.min_by_key(|status| (!status.refused, status.remaining));
     let status = Status { is_over, would_be_over: is_over, ..status(tightest) };
     let statuses = vec![status; request.descriptors.len()];
-    Answer { is_over, statuses, spent_quotas: None, decision }
+    Answer { is_over, would_be_over: is_over, statuses, spent_quotas: None, decision }
 }
 
 /// An answer that names no limit.
@@ -141,6 +141,7 @@ pub(super) fn without_limit(request: &Request<'_>, is_over: bool) -> Answer {
     let status = Status { is_over, would_be_over: is_over, ..Status::default() };
     Answer {
         is_over,
+        would_be_over: is_over,
         statuses: vec![status; request.descriptors.len()],
         spent_quotas: None,
         decision: Outcome::free().decision(&Charge::new()),

@@ -42,11 +42,12 @@ impl Plan<'_> {
             let refuses = |rule: &Rule| !rule.shadow && (!rule.quota || quotas_are_spent);
             status.is_over = status.would_be_over && slot.rule.as_deref().is_some_and(refuses);
         }
-        let is_over = !self.settings.shadow && statuses.iter().any(|status| status.is_over);
+        let would_be_over = statuses.iter().any(|status| status.is_over);
+        let is_over = would_be_over && !self.settings.shadow;
         let give_back = if is_over { self.charged_in_vain(&decision) } else { Vec::new() };
         let reports = self.uncounted_reports(&decision);
         let spent_quotas = (!quotas.is_empty()).then_some(spent);
-        let answer = Answer { is_over, statuses, spent_quotas, decision };
+        let answer = Answer { is_over, would_be_over, statuses, spent_quotas, decision };
         Judgement { answer, give_back, reports }
     }
 
@@ -112,12 +113,12 @@ impl Plan<'_> {
         let spent: Vec<_> = quotas.iter().copied().filter(|at| statuses[*at].is_over).collect();
         let over = statuses.iter().filter(|status| status.is_over).count();
         // A request may go on while one of its quotas has something left, and so it may if it meets no other limit.
-        let is_over = over > spent.len() || !quotas.is_empty() && spent.len() == quotas.len();
-        let is_over = is_over && !self.settings.shadow;
+        let would_be_over = over > spent.len() || !quotas.is_empty() && spent.len() == quotas.len();
+        let is_over = would_be_over && !self.settings.shadow;
         let meets_one = quotas.iter().any(|at| self.slots[*at].rule.is_some());
         let spent_quotas = meets_one.then_some(spent);
         let decision = self.decision(counted, is_over);
-        let answer = Answer { is_over, statuses, spent_quotas, decision };
+        let answer = Answer { is_over, would_be_over, statuses, spent_quotas, decision };
         Judgement { answer, give_back: Vec::new(), reports: Vec::new() }
     }
 
@@ -292,6 +293,8 @@ fn current(rule: &Rule) -> Option<CurrentLimit> {
 pub struct Answer {
     /// Whether the request exceeds a limit.
     pub is_over: bool,
+    /// Whether it would, in a service that does not only watch.
+    pub would_be_over: bool,
     /// The status of each descriptor, in order.
     pub statuses: Vec<Status>,
     /// Which descriptors meet a quota that is spent. `None` if none meets a quota.

@@ -198,6 +198,11 @@ impl<'d> Plan<'d> {
         Some(domain.top().statistic(domain.name(), rule, entries))
     }
 
+    /// Whether a file has the domain of the request.
+    pub fn has_domain(&self) -> bool {
+        self.domain.is_some()
+    }
+
     /// What the request gives back: for each descriptor a debit of nothing, and how much. Before the store is asked about
     /// the charge, ask it to take a charge of the debit, and settle the debit with this cost to 0.
     pub fn credits(&self) -> impl Iterator<Item = (&Debit, u64)> {

@@ -48,6 +48,24 @@ impl All {
         }
     }
 
+    /// An admitted request whose limits a store has only counted.
+    pub(super) fn judged(&self, decision: &Decision) {
+        let mut tightest = None;
+        for status in decision.statuses() {
+            let policy = self.of(&status.limit);
+            if status.shadowed {
+                policy.count(VerdictLabel::Shadowed);
+                continue;
+            }
+            policy.count(VerdictLabel::Admitted);
+            let capacity = status.limit.capacity();
+            tightest = Some(Tightest::with(tightest, policy, status.remaining, capacity));
+        }
+        if let Some(Tightest { policy, share }) = tightest {
+            policy.remaining.record(share);
+        }
+    }
+
     /// A limit that would have admitted the request did not decide.
     pub(super) fn refused(&self, decision: &Decision, told: VerdictLabel) {
         let mut tightest = None;

@@ -67,6 +67,13 @@ impl Meter {
         self.handles.admitted(charge, outcome, VerdictLabel::Waited);
     }
 
+    /// The request goes ahead, by limits that a store has only counted.
+    #[inline]
+    pub(crate) fn judged(&self, decision: &Decision) {
+        #[cfg(feature = "metrics")]
+        self.handles.judged(decision);
+    }
+
     /// A limit refuses the request, and this is what becomes of it.
     #[inline]
     pub(crate) fn exceeded(&self, decision: &Decision, told: VerdictLabel) {

@@ -10,7 +10,7 @@ mod statsd;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, describe_counter, describe_histogram, histogram};
@@ -23,6 +23,9 @@ use super::counters::Failure;
 /// The most names of limits. With `detailed_metric`, clients choose a part of them.
 const NAMES: usize = 10_000;
 
+/// The most domains that no file has. They are named by the configurations of Envoys.
+const UNKNOWN: usize = 100;
+
 /// The longest name in bytes.
 const LONGEST: usize = 512;
 
@@ -31,6 +34,9 @@ const SECONDS: &str = "ratelimit_service_response_time_seconds";
 
 /// Where the statistics of limits are in StatsD.
 const LIMITS: &str = "ratelimit.service.rate_limit";
+
+/// The last part of the name for a domain that no file has.
+const NO_DOMAIN: &str = "domain_not_found";
 
 /// Where times of calls are in StatsD.
 const TIMES: &str = "ratelimit_server.ShouldRateLimit.response_time";
@@ -43,6 +49,8 @@ struct Inner {
     /// From which share of a limit on a request is near it.
     near: f32,
     limits: RwLock<HashMap<Box<str>, Arc<Counts>>>,
+    /// How many descriptors of each domain came that no file has.
+    unknown: Mutex<BTreeMap<String, Arc<Count>>>,
     others: [Count; Other::ALL.len()],
     left_out: Counter,
     is_told: AtomicBool,
@@ -60,6 +68,7 @@ impl Statistics {
         Self(Arc::new(Inner {
             near,
             limits: RwLock::default(),
+            unknown: Mutex::default(),
             others: Default::default(),
             left_out: counter!(LEFT_OUT),
             is_told: AtomicBool::new(false),
@@ -70,6 +79,12 @@ impl Statistics {
 
     /// Counts the descriptors of a request.
     pub(super) fn descriptors(&self, plan: &Plan<'_>, request: &Request<'_>, answer: &Answer) {
+        if answer.would_be_over && !answer.is_over {
+            self.count(Other::Shadowed);
+        }
+        if !plan.has_domain() {
+            return self.no_domain(request);
+        }
         for (at, status) in answer.statuses.iter().enumerate() {
             let Some(name) = plan.statistic(request, at) else { continue };
             match self.counts(&name) {
@@ -77,6 +92,21 @@ impl Statistics {
                 None => self.0.left_out.increment(1),
             }
         }
+    }
+
+    fn no_domain(&self, request: &Request<'_>) {
+        let mut unknown = self.unknown();
+        let domain = plain(request.domain);
+        let known = unknown.get(&domain).cloned();
+        let room = unknown.len() < UNKNOWN && domain.len() <= LONGEST;
+        match known.or_else(|| room.then(|| Arc::clone(unknown.entry(domain).or_default()))) {
+            Some(count) => count.add(request.descriptors.len() as u64),
+            None => self.0.left_out.increment(1),
+        }
+    }
+
+    fn unknown(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Count>>> {
+        self.0.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a call that failed.
@@ -128,7 +158,7 @@ impl Statistics {
         limits.values().cloned().collect()
     }
 
-    fn times(&self) -> std::sync::MutexGuard<'_, Option<BTreeMap<u64, u64>>> {
+    fn times(&self) -> MutexGuard<'_, Option<BTreeMap<u64, u64>>> {
         self.0.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,6 +172,9 @@ impl Statistics {
         }
         for (other, count) in Other::ALL.into_iter().zip(&self.0.others) {
             lines.push((other.texts()[3].to_owned(), count.total()));
+        }
+        for (domain, count) in &*self.unknown() {
+            lines.push((format!("{LIMITS}.{domain}.{NO_DOMAIN}"), count.total()));
         }
         lines.retain(|(_, total)| *total > 0);
         lines.sort();
@@ -164,6 +197,12 @@ impl Statistics {
         for (other, count) in Other::ALL.into_iter().zip(&self.0.others) {
             let [metric, labels, meaning, _] = other.texts();
             add(metric.to_owned(), meaning, labels.to_owned(), count);
+        }
+        for (domain, count) in &*self.unknown() {
+            // The mapping of the service has no rule for this name, so the domain is a part of it.
+            let domain = domain.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            let metric = format!("ratelimit_service_rate_limit_{domain}_{NO_DOMAIN}");
+            add(metric, "Descriptors of a domain that no file has.", String::new(), count);
         }
         let (mut text, mut last) = (String::new(), String::new());
         for ((metric, labels), (meaning, total)) in found {
@@ -222,11 +261,18 @@ enum Other {
     Requests,
     Loaded,
     NotLoaded,
+    Shadowed,
 }
 
 impl Other {
-    const ALL: [Self; 5] =
-        [Self::StoreError, Self::Bad, Self::Requests, Self::Loaded, Self::NotLoaded];
+    const ALL: [Self; 6] = [
+        Self::StoreError,
+        Self::Bad,
+        Self::Requests,
+        Self::Loaded,
+        Self::NotLoaded,
+        Self::Shadowed,
+    ];
 
     /// The name and the labels at Prometheus, the meaning, and the name in StatsD.
     const fn texts(self) -> [&'static str; 4] {
@@ -262,6 +308,12 @@ impl Other {
                 "",
                 "How often policies were not valid.",
                 "ratelimit.service.config_load_error",
+            ],
+            Self::Shadowed => [
+                "ratelimit_service_global_shadow_mode",
+                "",
+                "Calls over a limit that were answered OK because the whole service is a shadow.",
+                "ratelimit.service.global_shadow_mode",
             ],
         }
     }
@@ -343,7 +395,7 @@ fn near_from(count: u32, share: f32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use sluicegate_config::envoy::service::{CurrentLimit, Unit};
+    use sluicegate_config::envoy::service::{CurrentLimit, Descriptor, Unit};
 
     use super::*;
 
@@ -408,6 +460,18 @@ mod tests {
     #[test]
     fn names_are_bounded_in_number_and_in_length() {
         let statistics = Statistics::new(0.8);
+        for domain in 0..2 * UNKNOWN {
+            let domain = format!("10.0.0.{domain}");
+            let descriptors = vec![Descriptor::of([("a", "b")]); 2];
+            statistics.no_domain(&Request { domain: &domain, descriptors });
+        }
+        let lines = statistics.text();
+        assert_eq!(lines.lines().count(), UNKNOWN);
+        let name = "ratelimit.service.rate_limit.10_0_0_7.domain_not_found: 2\n";
+        assert!(lines.contains(name), "{lines}");
+        let shown = statistics.prometheus();
+        let name = "ratelimit_service_rate_limit_10_0_0_7_domain_not_found 2\n";
+        assert!(shown.contains(name), "{shown}");
         for name in 0..NAMES {
             assert!(statistics.counts(&format!("edge.user_{name}")).is_some());
         }

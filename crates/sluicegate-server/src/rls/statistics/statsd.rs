@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 
 use super::plain::plain;
-use super::{Count, Counts, LIMITS, Other, PARTS, Parts, Statistics, TIMES};
+use super::{Count, Counts, LIMITS, NO_DOMAIN, Other, PARTS, Parts, Statistics, TIMES};
 use crate::run::ServerError;
 
 /// A datagram of UDP fits into a frame of Ethernet.
@@ -149,6 +149,7 @@ struct Report {
     lines: String,
     /// The limits and how much of their parts is in it.
     counts: Vec<(Arc<Counts>, Parts)>,
+    unknown: Vec<(Arc<Count>, u64)>,
     others: [u64; Other::ALL.len()],
 }
 
@@ -172,19 +173,29 @@ impl Report {
             }
             news
         });
+        let mut unknown = Vec::new();
+        for (domain, count) in &*statistics.unknown() {
+            let news = count.news();
+            if news > 0 {
+                let name = format!("{LIMITS}.{domain}.{NO_DOMAIN}");
+                to.line(&mut lines, &name, format_args!("{news}|c"));
+                unknown.push((Arc::clone(count), news));
+            }
+        }
         let times = statistics.times().as_mut().map(std::mem::take).unwrap_or_default();
         for (millis, calls) in times {
             // One line for calls that took the same time: as if one of them had been chosen.
             to.line(&mut lines, TIMES, format_args!("{millis}|ms{}", rate(calls)));
         }
-        Self { lines, counts, others }
+        Self { lines, counts, unknown, others }
     }
 
     /// Nobody has got it, so its counts are told with the next one. Times are not: they would pile up.
     fn give_back(&self, statistics: &Statistics) {
         let limits = self.counts.iter().flat_map(|(limit, news)| limit.counts.iter().zip(news));
         let others = statistics.0.others.iter().zip(&self.others);
-        for (count, news) in limits.chain(others) {
+        let unknown = self.unknown.iter().map(|(count, news)| (&**count, news));
+        for (count, news) in limits.chain(others).chain(unknown) {
             count.sent.fetch_sub(*news, Ordering::Relaxed);
         }
     }

@@ -90,6 +90,14 @@ async fn variables_without_effect_are_named_in_the_log_and_shadow_mode_refuses_n
     server.says("REDIS_POOL_SIZE has no effect: one connection carries all commands");
     server.says("SLUICEGATE_ADMIN_TOKEN is not set");
     assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 9).await, 9);
+    let shown = shown(server.port("admin"), "/metrics").await;
+    for line in [
+        "ratelimit_service_global_shadow_mode 6",
+        "sluicegate_decisions_total{policy=\"user\",verdict=\"admitted\"} 3",
+        "sluicegate_decisions_total{policy=\"user\",verdict=\"shadowed\"} 6",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,6 +132,9 @@ async fn dashboards_of_envoys_service_find_their_metrics() {
         "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} 0",
         "ratelimit_service_config_load_success 1",
         "ratelimit_service_config_load_error 1",
+        "ratelimit_service_global_shadow_mode 0",
+        "sluicegate_decisions_total{policy=\"user\",verdict=\"admitted\"} 3",
+        "sluicegate_decisions_total{policy=\"user\",verdict=\"refused\"} 2",
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
