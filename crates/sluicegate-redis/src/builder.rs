@@ -161,6 +161,14 @@ impl RedisBuilder {
         self
     }
 
+    /// Accepts a certificate of the server for whatever host it is, if an authority has signed it. Whoever has such a
+    /// certificate can then take the place of the server.
+    #[cfg(feature = "tls")]
+    pub fn any_host(mut self) -> Self {
+        self.certificates.any_host = true;
+        self
+    }
+
     /// Sets how long a decision may take, 50 ms by default.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

@@ -8,6 +8,9 @@ pub(crate) struct Certificates {
     /// The client's own certificate and its key.
     #[cfg(feature = "tls")]
     pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether the server's certificate may be for another host.
+    #[cfg(feature = "tls")]
+    pub(crate) any_host: bool,
 }
 
 /// Hides the key.

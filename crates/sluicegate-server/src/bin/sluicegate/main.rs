@@ -11,6 +11,7 @@ mod manual;
 mod masters;
 mod page;
 mod peak;
+mod per_second;
 mod policies;
 mod proxy;
 mod replay;

@@ -28,6 +28,27 @@ pub(crate) struct StoreOptions {
     )]
     #[arg(env = "SLUICEGATE_REDIS_SENTINELS", hide_env_values = true)]
     pub(crate) redis_sentinels: Vec<String>,
+    /// Counts limits whose period is a second in another Redis, at this URL. It has the same names of rows, certificates and
+    /// deadline.
+    #[arg(long, value_name = "URL", requires = "redis", conflicts_with = "redis_lease")]
+    #[arg(env = "SLUICEGATE_REDIS_PER_SECOND", hide_env_values = true)]
+    pub(crate) redis_per_second: Option<String>,
+    /// Like `--redis-cluster`, for `--redis-per-second`.
+    #[arg(long, requires = "redis_per_second")]
+    pub(crate) redis_per_second_cluster: bool,
+    /// Like `--redis-sentinels`, for `--redis-per-second`.
+    #[arg(
+        long,
+        value_name = "URLS",
+        requires = "redis_per_second",
+        conflicts_with = "redis_per_second_cluster",
+        value_delimiter = ','
+    )]
+    #[arg(env = "SLUICEGATE_REDIS_PER_SECOND_SENTINELS", hide_env_values = true)]
+    pub(crate) redis_per_second_sentinels: Vec<String>,
+    /// Accepts a certificate of Redis for whatever host it is, if an authority has signed it.
+    #[arg(long, requires = "redis")]
+    pub(crate) redis_any_host: bool,
     /// The authorities in this PEM file may sign the certificate of Redis, instead of those of the system.
     #[arg(long, value_name = "FILE", requires = "redis")]
     pub(crate) redis_authorities: Option<PathBuf>,

@@ -11,6 +11,7 @@ use sluicegate_server::ServiceBuilder;
 use tokio::time::timeout;
 use tracing::warn;
 
+use crate::per_second::PerSecond;
 use crate::shared::{StoreOptions, read};
 
 /// How long the process waits at its end for what is on its way to Redis.
@@ -23,23 +24,32 @@ const WRITE: Duration = Duration::from_secs(60);
 /// The shortest secret of keys in bytes: it cannot be guessed.
 const MIN_SECRET: usize = 16;
 
-/// The servers of the options, and what is said to them.
-fn redis(options: &StoreOptions, url: &str) -> Result<RedisBuilder, String> {
-    let mut redis = Redis::builder().prefix(&options.redis_prefix);
-    redis = match &*options.redis_sentinels {
-        _ if options.redis_cluster => redis.cluster(url.split(',')),
+/// The servers of an option, and what is said to them.
+fn redis(
+    options: &StoreOptions,
+    (url, is_cluster, sentinels): (&str, bool, &[String]),
+) -> Result<RedisBuilder, String> {
+    let mut redis = Redis::builder().prefix(&options.redis_prefix).client_name("sluicegate");
+    redis = match sentinels {
+        _ if is_cluster => redis.cluster(url.split(',')),
         [] => redis.url(url),
         sentinels => {
             let url_of_master = url.parse::<Uri>().unwrap_or_default();
             redis.sentinel(url_of_master.host().unwrap_or_default(), sentinels).url(url)
         }
     };
-    if let Some(file) = &options.redis_authorities {
+    // One of the two Redis may have no TLS.
+    let has_tls = options.redis_per_second.is_none() || url.starts_with("rediss:");
+    if let Some(file) = options.redis_authorities.as_ref().filter(|_| has_tls) {
         redis = redis.certificate_authorities(read("--redis-authorities", file)?);
     }
-    if let (Some(certificate), Some(key)) = (&options.redis_certificate, &options.redis_key) {
+    let own = options.redis_certificate.as_ref().zip(options.redis_key.as_ref());
+    if let Some((certificate, key)) = own.filter(|_| has_tls) {
         let pem = read("--redis-certificate", certificate)?;
         redis = redis.certificate(pem, read("--redis-key", key)?);
+    }
+    if options.redis_any_host {
+        redis = redis.any_host();
     }
     if let Some(secret) = &options.redis_key_secret {
         // A secret that is mounted as a file often ends with a line break, and one that is typed does not.
@@ -57,6 +67,7 @@ pub(crate) enum Counting {
     Memory(Memory),
     Redis(Redis),
     Leased(Leased),
+    PerSecond(PerSecond<Redis>),
 }
 
 impl Counting {
@@ -75,12 +86,21 @@ impl Counting {
             let memory = memory.try_build().map_err(|error| format!("--state: {error}"))?;
             return Ok(Self::Memory(memory));
         };
-        let redis = redis(options, url)?.deadline(deadline).client_name("sluicegate");
-        // The server need not be there yet.
-        let redis = redis.build().map_err(|error| format!("--redis: {error}"))?;
+        // The servers need not be there yet.
+        let built = |option: &str, servers| {
+            let redis = redis(options, servers)?.deadline(deadline);
+            redis.build().map_err(|error| format!("{option}: {error}"))
+        };
+        let others = built("--redis", (url, options.redis_cluster, &options.redis_sentinels))?;
+        if let Some(url) = &options.redis_per_second {
+            let servers =
+                (&**url, options.redis_per_second_cluster, &*options.redis_per_second_sentinels);
+            let second = built("--redis-per-second", servers)?;
+            return Ok(Self::PerSecond(PerSecond { second, others }));
+        }
         Ok(match options.redis_lease {
-            Some(tokens) => Self::Leased(Leased::new(redis, 1..=tokens)),
-            None => Self::Redis(redis),
+            Some(tokens) => Self::Leased(Leased::new(others, 1..=tokens)),
+            None => Self::Redis(others),
         })
     }
 
@@ -90,6 +110,7 @@ impl Counting {
             Self::Memory(memory) => service.store(memory.clone()),
             Self::Redis(redis) => service.store(redis.clone()),
             Self::Leased(leased) => service.store(leased.clone()),
+            Self::PerSecond(stores) => service.store(stores.clone()),
         }
     }
 
@@ -98,6 +119,7 @@ impl Counting {
             Self::Memory(memory) => BoxStore::new(memory.clone()),
             Self::Redis(redis) => BoxStore::new(redis.clone()),
             Self::Leased(leased) => BoxStore::new(leased.clone()),
+            Self::PerSecond(stores) => BoxStore::new(stores.clone()),
         }
     }
 
@@ -120,6 +142,10 @@ impl Counting {
             }
             Self::Redis(redis) => timeout(FLUSH, redis.flush()).await.is_err(),
             Self::Leased(leased) => timeout(FLUSH, leased.flush()).await.is_err(),
+            Self::PerSecond(PerSecond { second, others }) => {
+                let both = async { tokio::join!(second.flush(), others.flush()) };
+                timeout(FLUSH, both).await.is_err()
+            }
         };
         if is_late {
             warn!("Redis has not taken everything that was given back");

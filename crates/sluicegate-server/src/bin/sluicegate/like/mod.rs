@@ -72,15 +72,25 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 22] = [
+const INSTEAD: [(&str, &str, &str); 32] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
     ("RESPONSE_DYNAMIC_METADATA", "false", "the metadata of an answer name spent quotas alone"),
     ("EXPIRATION_JITTER_MAX_SECONDS", "", "rows in Redis expire without jitter"),
     ("LOCAL_CACHE_SIZE_IN_BYTES", "0", "the store answers every request"),
-    ("REDIS_PERSECOND", "false", "limits of a second are counted in the Redis of all others"),
-    ("REDIS_PERSECOND_URL", "", "limits of a second are counted in the Redis of all others"),
+    ("REDIS_PERSECOND_TIMEOUT", "", "both Redis have the time of REDIS_TIMEOUT"),
+    ("REDIS_PERSECOND_POOL_SIZE", "", CONNECTION),
+    ("REDIS_PERSECOND_PIPELINE_WINDOW", "", CONNECTION),
+    ("REDIS_PERSECOND_PIPELINE_LIMIT", "", CONNECTION),
+    ("REDIS_CLUSTER_PIPELINE_PARALLELISM", "1", CONNECTION),
+    ("REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM", "1", CONNECTION),
+    ("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", CONNECTION),
+    ("REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "WAIT", CONNECTION),
+    ("REDIS_STARTUP_INITIAL_INTERVAL", "", STARTS),
+    ("REDIS_STARTUP_MAX_INTERVAL", "", STARTS),
+    ("REDIS_STARTUP_MAX_ELAPSED_TIME", "0", STARTS),
+    ("TRACING_ENABLED", "false", "there are no traces"),
     ("REDIS_POOL_SIZE", "", CONNECTION),
     ("REDIS_PIPELINE_WINDOW", "", CONNECTION),
     ("REDIS_PIPELINE_LIMIT", "", CONNECTION),
@@ -98,14 +108,21 @@ const INSTEAD: [(&str, &str, &str); 22] = [
 ];
 
 const CONNECTION: &str = "one connection carries all commands to a Redis";
+const STARTS: &str = "the server also starts while Redis is away, and calls it again";
 const PAUSES: &str = "the management server is called again after 0.5 to 15 seconds";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
-const ONLY: [(&str, &str, &str); 3] = [
+const ONLY: [(&str, &str, &str); 2] = [
     ("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server"),
     ("GRPC_UDS", "", "the gRPC port is one of TCP"),
-    ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the certificate of Redis is always checked"),
 ];
+
+/// The options of a Redis, of a cluster, and of sentinels.
+const OPTIONS: [&str; 3] = ["--redis", "--redis-cluster", "--redis-sentinels"];
+
+/// The same for limits of a second.
+const OPTIONS_PER_SECOND: [&str; 3] =
+    ["--redis-per-second", "--redis-per-second-cluster", "--redis-per-second-sentinels"];
 
 /// The environment as options.
 #[derive(Debug, Default)]
@@ -198,51 +215,11 @@ impl Translation {
             }
             return Ok(());
         };
-        let has_tls = variables.flag("REDIS_TLS")? || url.starts_with("rediss://");
-        let scheme = if has_tls { "rediss" } else { "redis" };
-        let user = credentials(&variables.text("REDIS_AUTH", ""));
-        match &*variables.text("REDIS_TYPE", "SINGLE").to_ascii_uppercase() {
-            "SINGLE" if url.contains("://") => self.option("--redis", url),
-            "SINGLE" if variables.text("REDIS_SOCKET_TYPE", "unix") == "unix" => {
-                if has_tls {
-                    return Err(
-                        "REDIS_TLS: a Unix socket has no TLS, expected REDIS_SOCKET_TYPE=tcp"
-                            .to_owned(),
-                    );
-                }
-                let secret = variables.text("REDIS_AUTH", "");
-                let (user, password) = secret.split_once(':').unwrap_or(("", &secret));
-                let mut query = String::new();
-                for (name, value) in [("user", user), ("pass", password)] {
-                    if !value.is_empty() {
-                        let mark = if query.is_empty() { '?' } else { '&' };
-                        query.push_str(&format!("{mark}{name}={}", escaped(value)));
-                    }
-                }
-                self.option("--redis", format!("redis+unix://{url}{query}"));
-            }
-            "SINGLE" => self.option("--redis", format!("{scheme}://{user}{url}")),
-            "CLUSTER" => {
-                let nodes: Vec<_> =
-                    url.split(',').map(|node| format!("{scheme}://{user}{node}")).collect();
-                self.option("--redis", nodes.join(","));
-                self.options.push(("--redis-cluster", None));
-            }
-            "SENTINEL" => {
-                let (name, sentinels) = url.split_once(',').ok_or(
-                    "REDIS_URL: expected the name of the master and the sentinels, such as main,host:26379",
-                )?;
-                let auth = credentials(&variables.text("REDIS_SENTINEL_AUTH", ""));
-                let sentinels: Vec<_> =
-                    sentinels.split(',').map(|host| format!("{scheme}://{auth}{host}")).collect();
-                self.option("--redis", format!("{scheme}://{user}{name}"));
-                self.option("--redis-sentinels", sentinels.join(","));
-            }
-            other => {
-                return Err(format!(
-                    "REDIS_TYPE: `{other}` is not known, expected SINGLE, SENTINEL or CLUSTER"
-                ));
-            }
+        let mut has_tls = self.redis(variables, url, "REDIS", OPTIONS)?;
+        if variables.flag("REDIS_PERSECOND")? {
+            let url = variables.get("REDIS_PERSECOND_URL");
+            let url = url.ok_or("REDIS_PERSECOND_URL: expected a Redis for REDIS_PERSECOND")?;
+            has_tls |= self.redis(variables, url, "REDIS_PERSECOND", OPTIONS_PER_SECOND)?;
         }
         if has_tls {
             for (name, option) in [
@@ -254,11 +231,69 @@ impl Translation {
                     self.option(option, file);
                 }
             }
+            if variables.flag("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION")? {
+                self.options.push(("--redis-any-host", None));
+            }
         }
         if let Some(prefix) = variables.get("CACHE_KEY_PREFIX") {
             self.option("--redis-prefix", format!("sluicegate:{prefix}"));
         }
         Ok(())
+    }
+
+    /// A Redis at `url`, by variables that begin with this name, in these options. Returns whether it has TLS.
+    fn redis(
+        &mut self,
+        variables: &Variables<'_>,
+        url: String,
+        name: &str,
+        [option, cluster, sentinels_option]: [&'static str; 3],
+    ) -> Result<bool, String> {
+        let named = |rest: &str| format!("{name}_{rest}");
+        let has_tls = variables.flag(&named("TLS"))? || url.starts_with("rediss://");
+        let scheme = if has_tls { "rediss" } else { "redis" };
+        let secret = variables.text(&named("AUTH"), "");
+        let user = credentials(&secret);
+        match &*variables.text(&named("TYPE"), "SINGLE").to_ascii_uppercase() {
+            "SINGLE" if url.contains("://") => self.option(option, url),
+            "SINGLE" if variables.text(&named("SOCKET_TYPE"), "unix") == "unix" => {
+                if has_tls {
+                    let what = "a Unix socket has no TLS, expected";
+                    return Err(format!("{name}_TLS: {what} {name}_SOCKET_TYPE=tcp"));
+                }
+                let (user, password) = secret.split_once(':').unwrap_or(("", &secret));
+                let mut query = String::new();
+                for (name, value) in [("user", user), ("pass", password)] {
+                    if !value.is_empty() {
+                        let mark = if query.is_empty() { '?' } else { '&' };
+                        query.push_str(&format!("{mark}{name}={}", escaped(value)));
+                    }
+                }
+                self.option(option, format!("redis+unix://{url}{query}"));
+            }
+            "SINGLE" => self.option(option, format!("{scheme}://{user}{url}")),
+            "CLUSTER" => {
+                let nodes: Vec<_> =
+                    url.split(',').map(|node| format!("{scheme}://{user}{node}")).collect();
+                self.option(option, nodes.join(","));
+                self.options.push((cluster, None));
+            }
+            "SENTINEL" => {
+                let (master, sentinels) = url.split_once(',').ok_or(format!(
+                    "{name}_URL: expected the name of the master and the sentinels, such as main,host:26379"
+                ))?;
+                let auth = credentials(&variables.text(&named("SENTINEL_AUTH"), ""));
+                let sentinels: Vec<_> =
+                    sentinels.split(',').map(|host| format!("{scheme}://{auth}{host}")).collect();
+                self.option(option, format!("{scheme}://{user}{master}"));
+                self.option(sentinels_option, sentinels.join(","));
+            }
+            other => {
+                let what = "is not known, expected SINGLE, SENTINEL or CLUSTER";
+                return Err(format!("{name}_TYPE: `{other}` {what}"));
+            }
+        }
+        Ok(has_tls)
     }
 
     fn management(&mut self, variables: &Variables<'_>) -> Result<(), String> {

@@ -98,6 +98,41 @@ fn variables_become_options() {
             &["--redis=redis://:s@main", "--redis-sentinels=redis://:t@a:1,redis://:t@b:2"],
         ),
         (
+            &[
+                tcp,
+                ("REDIS_URL", "r:1"),
+                ("REDIS_TLS", "T"),
+                ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true"),
+            ],
+            &["--redis=rediss://r:1", "--redis-any-host"],
+        ),
+        (
+            &[
+                tcp,
+                ("REDIS_URL", "r:1"),
+                ("REDIS_PERSECOND", "true"),
+                ("REDIS_PERSECOND_SOCKET_TYPE", "tcp"),
+                ("REDIS_PERSECOND_URL", "s:1"),
+                ("REDIS_PERSECOND_AUTH", "p"),
+            ],
+            &["--redis=redis://r:1", "--redis-per-second=redis://:p@s:1"],
+        ),
+        (
+            &[
+                tcp,
+                ("REDIS_URL", "r:1"),
+                ("REDIS_PERSECOND", "1"),
+                ("REDIS_PERSECOND_TYPE", "CLUSTER"),
+                ("REDIS_PERSECOND_URL", "a:1,b:2"),
+                ("REDIS_PERSECOND_TLS", "1"),
+            ],
+            &[
+                "--redis=redis://r:1",
+                "--redis-per-second=rediss://a:1,rediss://b:2",
+                "--redis-per-second-cluster",
+            ],
+        ),
+        (
             &[tcp, ("REDIS_URL", "r:1"), ("CACHE_KEY_PREFIX", "edge_")],
             &["--redis=redis://r:1", "--redis-prefix=sluicegate:edge_"],
         ),
@@ -218,7 +253,6 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
         ("CONFIG_TYPE", "GRPC_XDS_DELTA"),
         ("BACKEND_TYPE", "memcache"),
         ("GRPC_UDS", "/run/ratelimit.sock"),
-        ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true"),
         ("PORT", "http"),
         ("EXTRA_TAGS", "a=b"),
         ("USE_STATSD", "no"),
@@ -236,6 +270,8 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
     assert!(translated(&[all_or_none, ("QUOTA_MODE", "true")]).is_err());
     let redis = [("REDIS_URL", "main"), ("REDIS_TYPE", "SENTINEL")];
     assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_URL")));
+    let redis = [("REDIS_URL", "/r"), ("REDIS_PERSECOND", "true")];
+    assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_PERSECOND_URL")));
     let redis = [("REDIS_URL", "/r"), ("REDIS_TLS", "true")];
     assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_TLS")));
 }
@@ -250,7 +286,7 @@ fn what_has_no_effect_is_named_once() {
     let unnamed = notices(&[&tcp[..], &[("GRPC_CLIENT_TLS_SAN", "edge")]].concat());
     assert!(unnamed.len() == 1 && unnamed[0].starts_with("GRPC_CLIENT_TLS_SAN"), "{unnamed:?}");
     for (name, value, _) in INSTEAD {
-        let other = if value == "true" { "F" } else { "1" };
+        let other = if value == "true" { "F" } else { "9" };
         let told = notices(&[&tcp[..], &[(name, other)]].concat());
         assert!(told.len() == 1 && told[0].starts_with(name), "{told:?}");
         assert_eq!(notices(&[&tcp[..], &[(name, value)]].concat()), Vec::<String>::new());
@@ -270,8 +306,11 @@ fn the_guide_names_every_variable_that_is_read() {
                 ("CONFIG_TYPE", config),
                 ("REDIS_URL", "a,b"),
                 ("REDIS_SOCKET_TYPE", "tcp"),
+                ("REDIS_PERSECOND_TYPE", kind),
+                ("REDIS_PERSECOND_URL", "a,b"),
             ];
             let flags = [
+                "REDIS_PERSECOND",
                 "REDIS_TLS",
                 "GRPC_SERVER_USE_TLS",
                 "LIMIT_RESPONSE_HEADERS_ENABLED",

@@ -206,6 +206,92 @@ async fn files_mean_the_same_in_a_redis_with_tls_and_a_password() {
     .await;
 }
 
+/// How many scripts a Redis has run.
+fn scripts(redis: &Server) -> u64 {
+    let stats = redis.cli(["INFO", "commandstats"]).text();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    let calls = line.and_then(|line| line.split(',').next());
+    calls.map_or(0, |calls| calls.parse().expect("a number"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_a_second_are_counted_in_a_redis_of_their_own() {
+    let (redis, other) = (Server::start(), Server::start());
+    let file = "domain: edge
+descriptors:
+- key: user
+  rate_limit: { unit: year, requests_per_unit: 3 }
+- key: host
+  rate_limit: { unit: second, requests_per_unit: 4000000000 }
+- key: never
+  rate_limit: { unit: second, requests_per_unit: 0 }
+";
+    let (address, second) = (redis.address().to_string(), other.address().to_string());
+    let server = started_with(
+        file,
+        &[
+            ("REDIS_SOCKET_TYPE", "tcp"),
+            ("REDIS_URL", &address),
+            ("REDIS_PERSECOND", "true"),
+            ("REDIS_PERSECOND_SOCKET_TYPE", "tcp"),
+            ("REDIS_PERSECOND_URL", &second),
+            ("REDIS_TIMEOUT", "60s"),
+        ],
+    );
+    let mut client =
+        RateLimitServiceClient::connect(format!("http://{}", server.grpc)).await.expect("a port");
+    let (user, host, never) = (
+        descriptor(&Asked(&[("user", "a")], None)),
+        descriptor(&Asked(&[("host", "a")], None)),
+        descriptor(&Asked(&[("never", "a")], None)),
+    );
+    for (descriptors, overall, left, (of_years, of_seconds)) in [
+        (vec![user.clone()], OK, 2, (1, 0)),
+        (vec![host.clone()], OK, 3_999_999_999, (1, 1)),
+        // Both are asked, and each is counted by itself.
+        (vec![user.clone(), host.clone()], OK, 1, (2, 2)),
+        (vec![user.clone(), never.clone()], OVER, 0, (3, 3)),
+        (vec![user, never, host], OVER, 0, (4, 4)),
+    ] {
+        let answer = ask(&mut client, "edge", descriptors, 0).await;
+        assert_eq!((answer.overall_code(), answer.statuses[0].limit_remaining), (overall, left));
+        assert_eq!((scripts(&redis), scripts(&other)), (of_years, of_seconds));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_of_another_host_is_accepted_if_told_so_and_one_of_a_stranger_is_not() {
+    let (authority, stranger) = (Authority::new("an authority"), Authority::new("a stranger"));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), authority.pem()).expect("a file");
+    let trusted = file.path().to_str().expect("a path");
+    for (signed_by, skip, expected) in
+        [(&authority, "true", true), (&authority, "false", false), (&stranger, "true", false)]
+    {
+        let (certificate, key) = signed_by.sign("another.host");
+        let redis = Server::tls(&certificate, &key, None);
+        let url = redis.tls_url();
+        let address = url.strip_prefix("rediss://").and_then(|url| url.strip_suffix('/'));
+        let server = started_with(
+            FILE,
+            &[
+                ("REDIS_SOCKET_TYPE", "tcp"),
+                ("REDIS_URL", address.expect("a URL")),
+                ("REDIS_TLS", "true"),
+                ("REDIS_TLS_CACERT", trusted),
+                ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", skip),
+                // No connection is ever made to the others.
+                ("REDIS_TIMEOUT", if expected { "60s" } else { "200ms" }),
+            ],
+        );
+        let address = format!("http://{}", server.grpc);
+        let mut client = RateLimitServiceClient::connect(address).await.expect("a connection");
+        let descriptors = vec![descriptor(&Asked(&[("user", "a")], None))];
+        let request = RateLimitRequest { domain: "edge".to_owned(), descriptors, hits_addend: 0 };
+        assert_eq!(client.should_rate_limit(request).await.is_ok(), expected, "{skip}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_mean_the_same_behind_sentinels() {
     let master = Server::start();
