@@ -59,7 +59,19 @@ impl Sluicegate {
     /// # Panics
     ///
     /// If it does not start.
-    pub fn run(mut command: Command, directory: Directory, file: PathBuf) -> Self {
+    pub fn run(command: Command, directory: Directory, file: PathBuf) -> Self {
+        let mut started = Self::spawn(command, directory, file);
+        started.grpc = started.port("gRPC");
+        started.http = started.port("HTTP");
+        started
+    }
+
+    /// Like [`run`](Self::run), without waiting.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such program.
+    pub fn spawn(mut command: Command, directory: Directory, file: PathBuf) -> Self {
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the command");
         let errors = BufReader::new(process.stderr.take().expect("a pipe"));
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -71,11 +83,7 @@ impl Sluicegate {
             }
         });
         let nowhere = ([0, 0, 0, 0], 0).into();
-        let mut started =
-            Self { process, lines, file, grpc: nowhere, http: nowhere, _directory: directory };
-        started.grpc = started.port("gRPC");
-        started.http = started.port("HTTP");
-        started
+        Self { process, lines, file, grpc: nowhere, http: nowhere, _directory: directory }
     }
 
     /// The address of a port by its name in the log.

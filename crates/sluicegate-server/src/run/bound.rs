@@ -11,6 +11,8 @@ use tonic_health::server::HealthReporter;
 
 use super::error::ServerError;
 use super::listener::Listener;
+#[cfg(unix)]
+use super::socket::Socket;
 use super::tls::LiveCertificate;
 use crate::admin::metrics::Metrics;
 use crate::rls::StatsD;
@@ -29,6 +31,8 @@ pub struct Bound {
     pub(super) service: Service,
     pub(super) health: HealthReporter,
     pub(super) listeners: Vec<Listener>,
+    #[cfg(unix)]
+    pub(super) socket: Option<Listener<Socket>>,
     pub(super) addresses: Addresses,
     pub(super) tls: Option<LiveCertificate>,
     pub(super) metrics: Option<Metrics>,
@@ -67,6 +71,8 @@ impl Bound {
     /// Serves until `stop` is ready, and then until every request that has come is answered.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { service, health, listeners, metrics, statsd, delay, drain, .. } = self;
+        #[cfg(unix)]
+        let socket = self.socket;
         for name in rooms::names(&service) {
             health.set_service_status(name, ServingStatus::Serving).await;
         }
@@ -74,6 +80,10 @@ impl Bound {
         let mut tasks = JoinSet::new();
         for listener in listeners {
             tasks.spawn(listener.serve(watched.clone(), drain));
+        }
+        #[cfg(unix)]
+        if let Some(socket) = socket {
+            tasks.spawn(socket.serve(watched.clone(), drain));
         }
         let upkeep = metrics.map(|metrics| tokio::spawn(keep_up(metrics, service.clone())));
         let (ended, last) = oneshot::channel();

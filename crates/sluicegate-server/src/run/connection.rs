@@ -23,6 +23,8 @@ use super::calls::Streams;
 use super::error::ServerError;
 use super::listener::Listener;
 use super::routed::{Routed, Shortcut};
+#[cfg(unix)]
+use super::socket::{self, Socket};
 use super::timed::TimedStream;
 use crate::health::Health;
 
@@ -173,9 +175,23 @@ impl Connections {
         Listener::bind(name, address, most, (SLOWEST, LINGER), serve).await
     }
 
+    /// Like [`listen`](Self::listen), at a Unix socket.
+    #[cfg(unix)]
+    pub(super) fn listen_at(self, socket: Socket, most: usize) -> Listener<Socket> {
+        let serve = move |stream, peer, stopping| self.clone().secure(stream, peer, stopping);
+        Listener::at(socket, socket::PEER, most, (SLOWEST, LINGER), serve)
+    }
+
     async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
         // Answers are small and complete: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
+        self.secure(stream, peer, stopping).await;
+    }
+
+    async fn secure<S>(self, stream: S, peer: SocketAddr, stopping: watch::Receiver<bool>)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let Some(certificate) = &self.certificate else {
             return self.speak(stream, peer, stopping).await;
         };
@@ -186,12 +202,12 @@ impl Connections {
 }
 
 /// The TLS stream of a client, if its handshake succeeds in `time`.
-pub(crate) async fn shake_hands(
+pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     certificate: &Certificate,
-    stream: TcpStream,
+    stream: S,
     peer: SocketAddr,
     time: Duration,
-) -> Option<TlsStream<TcpStream>> {
+) -> Option<TlsStream<S>> {
     let acceptor = TlsAcceptor::clone(&certificate.load());
     match timeout(time, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => return Some(stream),

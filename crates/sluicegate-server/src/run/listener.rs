@@ -1,7 +1,7 @@
 //! Accepts connections, a bounded number at a time.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,62 @@ use super::error::ServerError;
 /// How long to pause when the system has no more descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What clients connect to: a port of TCP, or a Unix socket.
+pub(crate) trait Door: Sized + Send + Sync + 'static {
+    /// A connection of a client.
+    type Stream: Send + Sync + 'static;
+    /// The same without tokio, which does not wait.
+    type Blocking: Send;
+
+    /// The next client.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
+
+    /// Ready once a client has sent something, or has left. Returns whether it has sent something.
+    fn speaks(stream: &Self::Stream) -> impl Future<Output = bool> + Send;
+
+    fn into_blocking(self) -> io::Result<Self::Blocking>;
+
+    /// A client that waits at this moment.
+    fn accept_now(blocking: &Self::Blocking) -> io::Result<(Self::Stream, SocketAddr)>;
+}
+
+impl Door for TcpListener {
+    type Stream = TcpStream;
+    type Blocking = std::net::TcpListener;
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        Self::accept(self).await
+    }
+
+    async fn speaks(stream: &TcpStream) -> bool {
+        // A client that leaves is ready too, and has said nothing.
+        stream.peek(&mut [0]).await.is_ok_and(|length| length > 0)
+    }
+
+    fn into_blocking(self) -> io::Result<Self::Blocking> {
+        self.into_std()
+    }
+
+    fn accept_now(blocking: &Self::Blocking) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = blocking.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok((TcpStream::from_std(stream)?, peer))
+    }
+}
+
 /// Serves a connection, whose first byte has come, until it ends. Once the port stops, it ends after its last answer. Its
 /// future is boxed, so that nothing is kept for it before: a client that says nothing costs no more than its task.
-type Serve = dyn Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = ()> + Send>>
+type Serve<S> = dyn Fn(S, SocketAddr, watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = ()> + Send>>
     + Send
     + Sync;
 
 /// One port, which is open.
-pub(crate) struct Listener {
-    listener: TcpListener,
+pub(crate) struct Listener<D: Door = TcpListener> {
+    door: D,
     address: SocketAddr,
     most: usize,
     times: (Duration, Duration),
-    serve: Arc<Serve>,
+    serve: Arc<Serve<D::Stream>>,
 }
 
 impl Listener {
@@ -48,28 +91,41 @@ impl Listener {
     ) -> Result<Self, ServerError> {
         let what = format!("the {name} port cannot be opened at {address}");
         let failed = |error| ServerError::because(what.as_str(), error);
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let serve: Arc<Serve> =
-            Arc::new(move |stream, peer, stopping| Box::pin(serve(stream, peer, stopping)));
-        Ok(Self { listener, address, most, times, serve })
+        let door = TcpListener::bind(address).await.map_err(failed)?;
+        let address = door.local_addr().map_err(failed)?;
+        Ok(Self::at(door, address, most, times, serve))
     }
 
     /// Where the port is open. A port 0 has become a free one.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+impl<D: Door> Listener<D> {
+    /// Like [`bind`](Listener::bind), for what is open already.
+    pub(crate) fn at<F: Future<Output = ()> + Send + 'static>(
+        door: D,
+        address: SocketAddr,
+        most: usize,
+        times: (Duration, Duration),
+        serve: impl Fn(D::Stream, SocketAddr, watch::Receiver<bool>) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let serve: Arc<Serve<D::Stream>> =
+            Arc::new(move |stream, peer, stopping| Box::pin(serve(stream, peer, stopping)));
+        Self { door, address, most, times, serve }
+    }
 
     /// Serves until `stopping` is true, and then until every request is answered, for at most `drain`.
     pub(crate) async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
-        let Self { listener, most, times, serve, .. } = self;
+        let Self { door, most, times, serve, .. } = self;
         let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         let watched = stopping.clone();
         // Serves a connection, which has a place until it ends.
         let spawn = |tasks: &mut JoinSet<()>, (stream, peer), place| {
             let (serve, mut stopping) = (Arc::clone(&serve), watched.clone());
             tasks.spawn(async move {
-                if speaks(&stream, times, &mut stopping).await {
+                if speaks::<D>(&stream, times, &mut stopping).await {
                     serve(stream, peer, stopping).await;
                 }
                 drop::<Option<OwnedSemaphorePermit>>(place);
@@ -80,7 +136,7 @@ impl Listener {
             let place = Arc::clone(&places).acquire_owned();
             let next = async {
                 let place = place.await;
-                (accept(&listener).await, place)
+                (accept(&door).await, place)
             };
             let mut next = pin!(next);
             let (accepted, place) = loop {
@@ -95,9 +151,9 @@ impl Listener {
             spawn(&mut tasks, accepted, place.ok());
         }
         // tokio only accepts what it has been told of by the system, so it is asked without tokio.
-        if let Ok(listener) = listener.into_std() {
+        if let Ok(door) = door.into_blocking() {
             while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-                let Some(waiting) = accept_waiting(&listener) else { break };
+                let Some(waiting) = accept_waiting::<D>(&door) else { break };
                 spawn(&mut tasks, waiting, Some(place));
             }
         }
@@ -109,8 +165,8 @@ impl Listener {
 }
 
 /// Waits for the first byte of a client, or for its end. Returns whether one of them has come in time.
-async fn speaks(
-    stream: &TcpStream,
+async fn speaks<D: Door>(
+    stream: &D::Stream,
     (silence, linger): (Duration, Duration),
     stopping: &mut watch::Receiver<bool>,
 ) -> bool {
@@ -119,27 +175,19 @@ async fn speaks(
         let _ = stopping.wait_for(|stopping| *stopping).await;
         tokio::time::sleep(linger).await;
     };
-    let mut byte = [0];
     tokio::select! {
         biased;
-        // A client that leaves is ready too, and has said nothing.
-        read = stream.peek(&mut byte) => read.is_ok_and(|length| length > 0),
+        speaks = D::speaks(stream) => speaks,
         () = tokio::time::sleep(silence) => false,
         () = stops => false,
     }
 }
 
 /// A connection that the system has let in already, if there is one. Closing the port would reset it.
-fn accept_waiting(listener: &StdListener) -> Option<(TcpStream, SocketAddr)> {
+fn accept_waiting<D: Door>(door: &D::Blocking) -> Option<(D::Stream, SocketAddr)> {
     loop {
-        match listener.accept() {
-            Ok((stream, peer)) => {
-                let stream =
-                    stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-                if let Ok(stream) = stream {
-                    return Some((stream, peer));
-                }
-            }
+        match D::accept_now(door) {
+            Ok(accepted) => return Some(accepted),
             Err(error) if is_about_the_client(&error) => {}
             Err(_) => return None,
         }
@@ -147,9 +195,9 @@ fn accept_waiting(listener: &StdListener) -> Option<(TcpStream, SocketAddr)> {
 }
 
 /// The next connection. An error here is about one connection, or about the limits of the system.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+async fn accept<D: Door>(door: &D) -> (D::Stream, SocketAddr) {
     loop {
-        match listener.accept().await {
+        match door.accept().await {
             Ok(accepted) => return accepted,
             Err(error) if is_about_the_client(&error) => {}
             Err(error) => {

@@ -9,6 +9,8 @@ mod interim;
 mod listener;
 mod routed;
 mod server;
+#[cfg(unix)]
+mod socket;
 #[cfg(test)]
 mod tests;
 mod timed;

@@ -1,4 +1,6 @@
 use std::net::SocketAddr;
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,6 +11,8 @@ use super::bound::{Addresses, Bound};
 use super::connection::{Age, Connections, IDLE};
 use super::error::ServerError;
 use super::routed::Shortcut;
+#[cfg(unix)]
+use super::socket::Socket;
 use super::tls::{LiveCertificate, Tls};
 use crate::admin::metrics::{self, Metrics};
 use crate::admin::{Token, guarded};
@@ -29,6 +33,8 @@ const CONNECTIONS: usize = 10_000;
 pub struct Server {
     service: Service,
     grpc: Option<SocketAddr>,
+    #[cfg(unix)]
+    socket: Option<PathBuf>,
     http: Option<SocketAddr>,
     admin: Option<SocketAddr>,
     token: Option<Token>,
@@ -49,6 +55,8 @@ impl Server {
         Self {
             service,
             grpc: None,
+            #[cfg(unix)]
+            socket: None,
             http: None,
             admin: None,
             token: None,
@@ -67,6 +75,14 @@ impl Server {
     /// Serves gRPC here. Envoy's documentation has port 8081.
     pub fn grpc(mut self, address: SocketAddr) -> Self {
         self.grpc = Some(address);
+        self
+    }
+
+    /// Serves gRPC at a Unix socket in this file too, with or without the port. It has the certificate of the port. The file
+    /// is removed when the server ends.
+    #[cfg(unix)]
+    pub fn grpc_socket(mut self, path: impl Into<PathBuf>) -> Self {
+        self.socket = Some(path.into());
         self
     }
 
@@ -179,7 +195,11 @@ impl Server {
         if let Some(address) = self.admin {
             check_admin(address, self.token.as_ref())?;
         }
-        if self.grpc.or(self.http).or(self.admin).is_none() {
+        #[cfg(unix)]
+        let has_socket = self.socket.is_some();
+        #[cfg(not(unix))]
+        let has_socket = false;
+        if !has_socket && self.grpc.or(self.http).or(self.admin).is_none() {
             return Err(ServerError::new("every port is off: expected at least one"));
         }
         // Whether the tokens will be told, the file does not say: the clients of `POST /v1/take` reserve what a request
@@ -204,6 +224,14 @@ impl Server {
         let exposed = metrics::routes(path, self.metrics.as_ref(), self.service.statistics());
         let exposed_at = self.exposed.as_ref().map(|(address, _)| *address);
         let is_grpc_only = self.tls.as_ref().is_some_and(|tls| tls.is_grpc_only);
+        #[cfg(unix)]
+        let socket = self.socket.as_deref().map(Socket::bind).transpose()?.map(|socket| {
+            let plainly =
+                Connections::new(self.service.health(), grpc.clone(), certificate.clone());
+            let shortcut = Some(Shortcut::Unary(Rls::new(&self.service)));
+            let connections = Connections { shortcut, age: self.age, idle: self.idle, ..plainly };
+            connections.listen_at(socket, self.connections)
+        });
         let ports = [
             ("gRPC", self.grpc, grpc, certificate.as_ref()),
             ("HTTP", self.http, http, certificate.as_ref().filter(|_| !is_grpc_only)),
@@ -234,6 +262,8 @@ impl Server {
             service: self.service,
             health,
             listeners,
+            #[cfg(unix)]
+            socket,
             addresses,
             tls,
             metrics: self.metrics,

@@ -93,9 +93,15 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         let grace = Duration::from_secs(ports.connection_grace);
         server = server.connection_age(Duration::from_secs(age), grace);
     }
+    #[cfg(unix)]
+    let socket = ports.grpc_socket.clone();
     let bound = with_ports(server, ports, masters.advertise_name.as_deref())?.bind().await?;
     let reload = bound.reload();
     let _certificate = is_watched.then(|| reload.watch()).transpose()?;
+    #[cfg(unix)]
+    if let Some(socket) = socket {
+        info!(port = "gRPC socket", file = %socket.display(), "serving");
+    }
     let addresses = bound.addresses();
     let ports = [
         ("gRPC", addresses.grpc),
@@ -133,6 +139,10 @@ fn with_ports(
             Some(address) => open(server, address),
             None => server,
         };
+    }
+    #[cfg(unix)]
+    if let Some(path) = ports.grpc_socket {
+        server = server.grpc_socket(path);
     }
     if let Some(address) = ports.metrics_port.0 {
         server = server.metrics_port(address, &ports.metrics_path);
@@ -287,6 +297,10 @@ pub(super) struct Ports {
     /// The address of the gRPC port, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
     pub(super) grpc: Port,
+    /// Serves gRPC at a Unix socket in this file too. The file is removed when the server ends.
+    #[cfg(unix)]
+    #[arg(long, value_name = "FILE")]
+    pub(super) grpc_socket: Option<PathBuf>,
     /// The address of the port for the HTTP API, proxies and health checks, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub(super) http: Port,

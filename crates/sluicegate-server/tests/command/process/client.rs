@@ -12,6 +12,7 @@ use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimit
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// What came of a request.
@@ -52,6 +53,14 @@ impl Client {
 
     pub(crate) async fn grpc(address: SocketAddr) -> Self {
         Self::Grpc(in_http_2(address).await)
+    }
+
+    /// One of gRPC that has a connection already.
+    pub(crate) async fn grpc_over<S>(stream: S) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        Self::Grpc(over(stream).await)
     }
 
     /// Each kind of client.
@@ -140,9 +149,15 @@ async fn stream(address: SocketAddr) -> TcpStream {
 }
 
 async fn in_http_2(address: SocketAddr) -> http2::SendRequest<Body> {
-    let stream = TokioIo::new(stream(address).await);
+    over(stream(address).await).await
+}
+
+async fn over<S>(stream: S) -> http2::SendRequest<Body>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let (client, connection) =
-        http2::handshake(TokioExecutor::new(), stream).await.expect("a handshake");
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("a handshake");
     tokio::spawn(connection);
     client
 }

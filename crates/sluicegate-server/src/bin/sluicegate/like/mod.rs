@@ -112,10 +112,8 @@ const STARTS: &str = "the server also starts while Redis is away, and calls it a
 const PAUSES: &str = "the management server is called again after 0.5 to 15 seconds";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
-const ONLY: [(&str, &str, &str); 2] = [
-    ("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server"),
-    ("GRPC_UDS", "", "the gRPC port is one of TCP"),
-];
+const ONLY: [(&str, &str, &str); 1] =
+    [("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server")];
 
 /// The options of a Redis, of a cluster, and of sentinels.
 const OPTIONS: [&str; 3] = ["--redis", "--redis-cluster", "--redis-sentinels"];
@@ -136,8 +134,7 @@ impl Translation {
         let variables = Variables(read);
         for (name, value, why) in ONLY {
             if variables.differs(name, value) {
-                let expected = if value.is_empty() { "no value" } else { value };
-                return Err(format!("{name}: {why}, expected {expected}"));
+                return Err(format!("{name}: {why}, expected {value}"));
             }
         }
         let mut translation = Self::default();
@@ -158,7 +155,13 @@ impl Translation {
 
     fn ports(&mut self, variables: &Variables<'_>) -> Result<(), String> {
         self.option("--http", variables.address("HOST", "PORT", 8080)?);
-        self.option("--grpc", variables.address("GRPC_HOST", "GRPC_PORT", 8081)?);
+        match variables.get("GRPC_UDS").filter(|_| cfg!(unix)) {
+            Some(file) => {
+                self.option("--grpc", "off");
+                self.option("--grpc-socket", file);
+            }
+            None => self.option("--grpc", variables.address("GRPC_HOST", "GRPC_PORT", 8081)?),
+        }
         let debug = variables.address("DEBUG_HOST", "DEBUG_PORT", 6070)?;
         let is_guarded = variables.get("SLUICEGATE_ADMIN_TOKEN").is_some();
         let is_local = variables.host("DEBUG_HOST")?.is_loopback();

@@ -48,6 +48,8 @@ fn variables_become_options() {
     for (variables, expected) in [
         (&[("HOST", "::"), ("PORT", "80")][..], &["--http=[::]:80"][..]),
         (&[("GRPC_HOST", "localhost"), ("GRPC_PORT", "9")], &["--grpc=127.0.0.1:9"]),
+        #[cfg(unix)]
+        (&[("GRPC_UDS", "/run/rl.sock")], &["--grpc=off", "--grpc-socket=/run/rl.sock"]),
         (&[("DEBUG_PORT", "7000")], &["--admin=127.0.0.1:7000"]),
         (&[("SLUICEGATE_ADMIN_TOKEN", "x")], &["--admin=0.0.0.0:6070"]),
         (&[("DEBUG_HOST", "127.0.0.2")], &["--admin=127.0.0.2:6070"]),
@@ -252,7 +254,6 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
     for (name, value) in [
         ("CONFIG_TYPE", "GRPC_XDS_DELTA"),
         ("BACKEND_TYPE", "memcache"),
-        ("GRPC_UDS", "/run/ratelimit.sock"),
         ("PORT", "http"),
         ("EXTRA_TAGS", "a=b"),
         ("USE_STATSD", "no"),

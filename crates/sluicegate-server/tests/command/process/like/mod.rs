@@ -7,10 +7,11 @@ mod meanings;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sluicegate_tests::servers::{Directory, Server};
+use tokio::net::UnixStream;
 
 use super::client::{Client, Sent};
 use super::sluicegate::{FILE, Sluicegate, program};
@@ -25,6 +26,12 @@ fn started(redis: &Server, more: &[(&str, &str)]) -> Sluicegate {
 
 /// A deployment with this file, which counts where its further variables say.
 fn started_with(text: &str, more: &[(&str, &str)]) -> Sluicegate {
+    let (command, directory, root) = deployment(text, more);
+    Sluicegate::run(command, directory, root)
+}
+
+/// The command of a deployment, its directory, and the link to its files.
+fn deployment(text: &str, more: &[(&str, &str)]) -> (Command, Directory, PathBuf) {
     let directory = Directory::make();
     let root = directory.path().join("current");
     version(directory.path(), "one", text);
@@ -38,7 +45,7 @@ fn started_with(text: &str, more: &[(&str, &str)]) -> Sluicegate {
         .env("RUNTIME_ROOT", &root)
         .envs([("RUNTIME_SUBDIRECTORY", "ratelimit"), ("RUNTIME_IGNOREDOTFILES", "true")])
         .envs(more.iter().copied());
-    Sluicegate::run(command, directory, root)
+    (command, directory, root)
 }
 
 /// A version of the folder of the service.
@@ -210,6 +217,36 @@ async fn a_manifest_that_names_the_services_program_starts_the_server() {
     let root = directory.path().to_owned();
     let server = Sluicegate::run(command, directory, root);
     assert_eq!(admitted(&mut Client::grpc(server.grpc).await, 5).await, 3);
+}
+
+/// Envoy is a program of the same host, and asks by a socket.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_come_by_a_unix_socket_which_is_gone_with_the_server() {
+    let (redis, directory) = (Server::start(), Directory::make());
+    let socket = directory.path().join("ratelimit.sock");
+    let uds = ("GRPC_UDS", socket.to_str().expect("a path"));
+    let call = async || {
+        let stream = UnixStream::connect(&socket).await.expect("a connection");
+        Client::grpc_over(stream).await
+    };
+    let deploy = || {
+        let address = redis.address().to_string();
+        let redis = [("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_URL", &*address), uds];
+        let (command, directory, root) = deployment(&limited_to(3), &redis);
+        Sluicegate::spawn(command, directory, root)
+    };
+    // A socket that a server has left behind is replaced.
+    drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
+    let mut server = deploy();
+    server.port("HTTP");
+    assert_eq!(admitted(&mut call().await, 5).await, 3);
+    // One that somebody listens at is not.
+    let ended = deploy().ended();
+    assert!(!ended.success());
+    assert_eq!(admitted(&mut call().await, 1).await, 0);
+    server.signal("TERM");
+    assert!(server.ended().success());
+    assert!(!socket.exists());
 }
 
 #[test]
