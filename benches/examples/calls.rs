@@ -14,20 +14,23 @@ use std::env;
 use std::error::Error;
 use std::time::Duration;
 
-use sluicegate_benches::load::Load;
+use sluicegate_benches::load::{Load, Requests};
 use sluicegate_benches::quota::{asked_for, requests};
 
-/// As in the benchmark.
-const CONNECTIONS: usize = 4;
-const IN_FLIGHT: usize = 16;
+/// Connections, and calls under way on each, as in the benchmark.
+const GRPC: (usize, usize) = (4, 16);
+const HTTP: (usize, usize) = (16, 1);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let kind = asked_for().ok_or("expected a kind of server, such as --answer=Like")?;
     let address = env::args().nth(2).ok_or("expected an address")?.parse()?;
     let seconds = env::args().nth(3).ok_or("expected a number of seconds")?.parse()?;
     let requests = requests(kind);
-    let in_flight = if format!("{kind:?}").contains("Json") { 1 } else { IN_FLIGHT };
-    let mut load = Load::connect(address, &requests, CONNECTIONS, in_flight)?;
+    let (connections, in_flight) = match requests {
+        Requests::Grpc { .. } => GRPC,
+        Requests::Http { .. } => HTTP,
+    };
+    let mut load = Load::connect(address, &requests, connections, in_flight)?;
     println!("{}", load.flood(Duration::from_secs(seconds))?.count);
     Ok(())
 }
