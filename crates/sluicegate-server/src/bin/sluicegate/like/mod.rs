@@ -155,7 +155,10 @@ impl Translation {
 
     fn ports(&mut self, variables: &Variables<'_>) -> Result<(), String> {
         self.option("--http", variables.address("HOST", "PORT", 8080)?);
-        match variables.get("GRPC_UDS").filter(|_| cfg!(unix)) {
+        match variables.get("GRPC_UDS") {
+            Some(_) if !cfg!(unix) => {
+                return Err("GRPC_UDS: this system has no Unix sockets".to_owned());
+            }
             Some(file) => {
                 self.option("--grpc", "off");
                 self.option("--grpc-socket", file);

@@ -58,9 +58,12 @@ struct Asked(&'static [(&'static str, &'static str)], Option<i64>);
 const OK: Code = Code::Ok;
 const OVER: Code = Code::OverLimit;
 
-/// Calls one after the other: the descriptors, the overall code, and the code of each status with what is left.
+/// The descriptors, the overall code, and the code of each status with what is left.
+type Call = (&'static [Asked], Code, &'static [(Code, u32)]);
+
+/// Calls one after the other.
 #[rustfmt::skip]
-const CALLS: &[(&[Asked], Code, &[(Code, u32)])] = &[
+const CALLS: &[Call] = &[
     // What is counted, up to the limit and beyond.
     (&[Asked(&[("user", "a")], None)], OK, &[(OK, 2)]),
     (&[Asked(&[("user", "a")], None)], OK, &[(OK, 1)]),
