@@ -1,41 +1,129 @@
 //! What a limit would have refused otherwise: with another algorithm, and by the times that a log with whole seconds allows.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
-use sluicegate_core::adapter::{Answer, Charge};
-use sluicegate_core::key::KeyBuf;
-use sluicegate_core::store::Store as _;
-use sluicegate_core::{Limit, ManualClock, Memory};
+use sluicegate_core::adapter::{Attempt, Keys, State, decide};
 
 use crate::check::words;
+use crate::hashed::ByHash;
+use crate::virtual_time::micros;
+
+/// Most keys with a row of about 200 bytes. Where more than half of them have not recovered, nothing is compared any more.
+const MOST_KEYS: usize = 1 << 21;
+
+/// The first number of keys at which those that have recovered are let go.
+const FIRST_ROOM: usize = 1 << 16;
+
+/// The most alternatives with two words: two algorithms and two bounds.
+const WITH_WORDS: usize = 4;
+
+/// The most alternatives with a log: the bounds of a log.
+const LOGS: usize = 2;
+
+/// What the alternatives know of a key.
+#[derive(Default)]
+struct Row {
+    words: [[u64; 2]; WITH_WORDS],
+    logs: [Log; LOGS],
+}
+
+/// When something was spent, and how much, in order of time. Most keys come once in a while, so the last one needs no
+/// allocation. A store rounds the times of long logs, of which it could not keep all.
+#[derive(Default)]
+struct Log {
+    older: VecDeque<(u64, u64)>,
+    newest: (u64, u64),
+    total: u64,
+}
+
+impl Log {
+    fn take(&mut self, limit: &Limit, now: u64, cost: u64) -> bool {
+        let period = limit.period().map_or(0, micros);
+        while let Some((_, cost)) = self.older.front().filter(|(stamp, _)| stamp + period <= now) {
+            self.total -= cost;
+            self.older.pop_front();
+        }
+        if self.older.is_empty() && self.newest.0 + period <= now {
+            (self.newest, self.total) = ((now, 0), 0);
+        }
+        let is_admitted = cost <= limit.count() - self.total;
+        if is_admitted && cost > 0 {
+            self.total += cost;
+            if self.newest.0 == now {
+                self.newest.1 += cost;
+            } else {
+                self.older.push_back(self.newest);
+                self.newest = (now, cost);
+            }
+        }
+        is_admitted
+    }
+
+    fn is_fresh(&self, limit: &Limit, now: u64) -> bool {
+        self.newest.0 + limit.period().map_or(0, micros) <= now
+    }
+}
 
 /// A limit that is asked beside the others, and refuses nobody.
 struct Alternative {
     limit: Limit,
+    place: Place,
     refused: u64,
 }
 
+/// Where the state of an alternative is in a row.
+#[derive(Clone, Copy)]
+enum Place {
+    Words(usize),
+    Log(usize),
+}
+
 impl Alternative {
-    fn new(limit: Limit) -> Self {
-        Self { limit, refused: 0 }
+    #[inline]
+    fn ask(&mut self, row: &mut Row, at: u64, cost: u64) {
+        let limit = &self.limit;
+        let is_admitted = match self.place {
+            Place::Words(place) => {
+                let mut state = State::of(row.words[place]);
+                let attempt = Attempt { limit, state: &mut state, cost };
+                let outcome = decide(&mut [attempt], at, None, Keys::One);
+                row.words[place] = state.words;
+                outcome.is_admitted()
+            }
+            Place::Log(place) => row.logs[place].take(limit, at, cost),
+        };
+        self.refused += u64::from(!is_admitted);
     }
 
-    fn ask(&mut self, store: &Memory, key: KeyBuf, cost: u64) {
-        let charge = Charge::of(self.limit, key, cost);
-        if let Answer::Now(Ok(outcome)) = store.take(&charge) {
-            self.refused += u64::from(!outcome.is_admitted());
+    /// Whether a key has recovered, so that it needs no row.
+    fn is_fresh(&self, row: &Row, at: u64) -> bool {
+        match self.place {
+            Place::Words(place) => {
+                let fresh_in = self.limit.fresh_in(&State::of(row.words[place]), at);
+                fresh_in.is_some_and(|time| time.is_zero())
+            }
+            Place::Log(place) => row.logs[place].is_fresh(&self.limit, at),
         }
     }
 }
 
 /// Other limits of the same numbers as one limit.
 pub(super) struct Alternatives {
-    store: Memory,
-    algorithms: Vec<(&'static str, Alternative)>,
-    /// A limit that admits whatever the true times may have admitted, and one that admits nothing that they may have refused.
-    bounds: Option<[Option<Alternative>; 2]>,
-    /// Whether requests were charged by this limit alone, once each.
+    /// By the hash of the key.
+    rows: ByHash<Row>,
+    /// With as many keys, those that have recovered are let go.
+    room: usize,
+    most: usize,
+    /// The algorithms, and then the bounds.
+    limits: Vec<Alternative>,
+    algorithms: Vec<&'static str>,
+    /// A limit that admits whatever the true times may have admitted, and one that admits nothing that they may have refused:
+    /// their places among the limits.
+    bounds: Option<[Option<usize>; 2]>,
+    /// Whether requests were charged by this limit alone, once each, and the keys have had room.
     is_comparable: bool,
     is_bounded: bool,
     kind: Kind,
@@ -49,63 +137,99 @@ pub(super) struct Compared {
 }
 
 impl Alternatives {
-    /// Alternatives to `limit`, in a store with room for `keys` keys.
-    pub(super) fn new(limit: &Limit, clock: &ManualClock, keys: usize) -> Option<Self> {
+    /// Alternatives to `limit`.
+    pub(super) fn new(limit: &Limit) -> Option<Self> {
         let (kind, count, period) = (Kind::of(limit)?, limit.count(), limit.period()?);
-        let kinds = [Kind::Bucket, Kind::Fixed, Kind::Sliding, Kind::Log];
-        let limits = kinds.map(|kind| (kind, kind.limit(count, period, limit.capacity())));
-        let store = Memory::builder().clock(clock).capacity(keys).build();
-        let others = limits.into_iter().filter(|(other, _)| *other != kind);
-        let others = others.filter_map(|(other, limit)| Some((other.in_words(), limit?)));
-        let algorithms = others
-            .filter(|(_, limit)| store.check(limit).is_ok())
-            .map(|(words, limit)| (words, Alternative::new(limit)))
-            .collect();
-        let bounds = kind.bounds(limit, period).map(|bounds| {
-            let names = ["least", "most"].into_iter();
-            let mut named = bounds.into_iter().zip(names).map(|(limit, name)| {
-                limit.and_then(|limit| limit.try_named(name).ok()).map(Alternative::new)
-            });
-            [named.next().flatten(), named.next().flatten()]
-        });
-        Some(Self { store, algorithms, bounds, is_comparable: true, is_bounded: true, kind })
+        let mut limits = Vec::new();
+        let (mut with_words, mut logs) = (0, 0);
+        let mut add = |limit: Limit| {
+            let (of_kind, place): (_, fn(usize) -> Place) = match Kind::of(&limit) {
+                Some(Kind::Log) => (&mut logs, Place::Log),
+                _ => (&mut with_words, Place::Words),
+            };
+            limits.push(Alternative { limit, place: place(*of_kind), refused: 0 });
+            *of_kind += 1;
+            limits.len() - 1
+        };
+        let mut algorithms = Vec::new();
+        for other in [Kind::Bucket, Kind::Fixed, Kind::Sliding, Kind::Log] {
+            let limit = other.limit(count, period, limit.capacity()).filter(|_| other != kind);
+            if let Some(limit) = limit.filter(|limit| limit.check_length().is_ok()) {
+                add(limit);
+                algorithms.push(other.in_words());
+            }
+        }
+        let bounds = kind.bounds(limit, period).map(|bounds| bounds.map(|it| it.map(&mut add)));
+        Some(Self {
+            rows: ByHash::default(),
+            room: FIRST_ROOM,
+            most: MOST_KEYS,
+            limits,
+            algorithms,
+            bounds,
+            is_comparable: true,
+            is_bounded: true,
+            kind,
+        })
     }
 
-    /// Asks all of them about a request at the time `at`. `is_alone`: no other limit was asked. `is_coarse`: the log has whole
-    /// seconds.
-    pub(super) fn ask(&mut self, key: KeyBuf, cost: u64, at: u64, is_alone: bool, is_coarse: bool) {
+    /// Asks all of them about a request at the time `at` of the key with this hash. `is_alone`: no other limit was asked.
+    /// `is_coarse`: the log has whole seconds. Returns whether the key may be new.
+    pub(super) fn ask(
+        &mut self,
+        hash: u64,
+        cost: u64,
+        at: u64,
+        is_alone: bool,
+        is_coarse: bool,
+    ) -> bool {
         // A start that was computed from the end may be in another window than the second of the log.
         let is_in_window = self.kind != Kind::Fixed || at.is_multiple_of(1_000_000);
         self.is_bounded &= is_alone && is_coarse && cost == 1 && is_in_window;
+        if self.rows.len() >= self.room {
+            self.let_go(at);
+        }
         if !self.is_comparable {
+            return true;
+        }
+        let asked = if self.is_bounded { self.limits.len() } else { self.algorithms.len() };
+        let mut is_new = false;
+        let row = self.rows.entry(hash).or_insert_with(|| {
+            is_new = true;
+            Row::default()
+        });
+        self.limits[..asked].iter_mut().for_each(|limit| limit.ask(row, at, cost));
+        is_new
+    }
+
+    /// Lets go of keys that have recovered. If few have, there has to be more room.
+    #[cold]
+    fn let_go(&mut self, at: u64) {
+        let Self { rows, limits, .. } = self;
+        rows.retain(|_, row| !limits.iter().all(|limit| limit.is_fresh(row, at)));
+        if rows.len() <= self.room / 2 {
             return;
         }
-        for (_, alternative) in &mut self.algorithms {
-            alternative.ask(&self.store, key, cost);
-        }
-        if self.is_bounded {
-            for bound in self.bounds.iter_mut().flatten().flatten() {
-                bound.ask(&self.store, key, cost);
-            }
+        if self.room < self.most {
+            self.room *= 2;
+        } else {
+            self.give_up();
         }
     }
 
     /// Responses change what is charged, which the alternatives do not follow.
     pub(super) fn give_up(&mut self) {
         self.is_comparable = false;
+        self.rows = ByHash::default();
     }
 
     pub(super) fn compared(&self) -> Option<Compared> {
-        let algorithms =
-            self.algorithms.iter().map(|(words, alternative)| (*words, alternative.refused));
-        let refused = |bound: &Option<Alternative>| bound.as_ref().map(|bound| bound.refused);
-        let bounds = self.bounds.as_ref().filter(|_| self.is_bounded);
-        let bounds =
-            bounds.map(|[least, most]| (refused(least).unwrap_or_default(), refused(most)));
+        let refused = |at: usize| self.limits[at].refused;
+        let algorithms = (0..).zip(&self.algorithms).map(|(at, words)| (*words, refused(at)));
+        let bounds = self.bounds.filter(|_| self.is_bounded);
+        let bounds = bounds.map(|[least, most]| (least.map_or(0, refused), most.map(refused)));
         let compared = || Compared { algorithms: algorithms.collect(), bounds };
-        // A key without a count of its own is admitted, or refused with others.
-        let is_complete = self.store.turned_away() + self.store.counted_together() == 0;
-        (self.is_comparable && is_complete).then(compared)
+        self.is_comparable.then(compared)
     }
 }
 
@@ -184,5 +308,85 @@ impl Kind {
             Self::Log => Limit::try_sliding_log(count, period),
         }
         .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_core::adapter::{Answer, Charge};
+    use sluicegate_core::key::KeyBuf;
+    use sluicegate_core::store::Store as _;
+    use sluicegate_core::{ManualClock, Memory};
+
+    use super::*;
+
+    /// Requests in order of time, some of them in bursts and some after long pauses: the time, the key and the cost.
+    fn requests(seed: u64, costs: u64) -> Vec<(u64, u64, u64)> {
+        let mut state = seed;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut at = 1_764_000_000_000_000;
+        let one = |_| {
+            at += [0, next(200_000), next(3_000_000), next(90_000_000)]
+                [next(4).min(next(4)) as usize];
+            (at, next(6) * next(6), 1 + next(costs))
+        };
+        // Whole seconds, with which bounds are asked too.
+        (0..4_000).map(one).map(|(at, key, cost)| (at / 1_000_000 * 1_000_000, key, cost)).collect()
+    }
+
+    #[test]
+    fn each_alternative_decides_as_a_store_does() {
+        let limits = [
+            "3/second burst 5",
+            "10/minute burst 3",
+            "fixed 4/second",
+            "sliding 7/minute",
+            "log 5 per 10 seconds",
+        ];
+        for (text, costs) in limits.into_iter().flat_map(|text| [(text, 1), (text, 3)]) {
+            let limit: Limit = text.parse().expect("a limit");
+            let mut alternatives = Alternatives::new(&limit).expect("an algorithm");
+            // Keys that have recovered are let go all the time.
+            alternatives.room = 8;
+            let clock = ManualClock::new();
+            let mut stores: Vec<_> = alternatives
+                .limits
+                .iter()
+                .map(|alternative| {
+                    (alternative.limit, Memory::builder().clock(&clock).capacity(1_000).build(), 0)
+                })
+                .collect();
+            for (at, key, cost) in requests(costs, costs) {
+                alternatives.ask(key, cost, at, true, true);
+                clock.set(Duration::from_micros(at));
+                for (limit, store, refused) in &mut stores {
+                    let charge = Charge::of(*limit, KeyBuf::of(key), cost);
+                    let Answer::Now(Ok(outcome)) = store.take(&charge) else { panic!("no answer") };
+                    *refused += u64::from(!outcome.is_admitted());
+                }
+            }
+            let expected: Vec<_> = stores.iter().map(|(.., refused)| *refused).collect();
+            let found: Vec<_> = alternatives.limits.iter().map(|it| it.refused).collect();
+            let asked = if costs == 1 { found.len() } else { alternatives.algorithms.len() };
+            assert_eq!(found[..asked], expected[..asked], "{text}, costs up to {costs}");
+            assert!(found[..2].iter().all(|refused| (20..3_900).contains(refused)), "{found:?}");
+            assert!(alternatives.is_comparable && alternatives.rows.len() < 32);
+        }
+    }
+
+    #[test]
+    fn more_keys_than_fit_are_not_compared() {
+        let limit = "10/hour".parse().expect("a limit");
+        let mut alternatives = Alternatives::new(&limit).expect("an algorithm");
+        (alternatives.room, alternatives.most) = (8, 16);
+        for key in 0..16 {
+            assert!(alternatives.ask(key, 1, 1_000_000, true, true));
+        }
+        assert!(alternatives.compared().is_some());
+        alternatives.ask(16, 1, 1_000_000, true, true);
+        assert!(alternatives.compared().is_none() && alternatives.rows.capacity() == 0);
     }
 }

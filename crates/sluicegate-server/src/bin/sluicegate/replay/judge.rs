@@ -154,9 +154,8 @@ impl Judge {
             let index = *by_name.entry(name).or_insert_with_key(|name| {
                 let rule = self.policies.rule_in_words(name).unwrap_or_default().to_owned();
                 let mut policy = Policy::new(&limit, words(&limit), rule, at);
-                policy.alternatives = (self.has_alternatives)
-                    .then(|| Alternatives::new(&limit, self.rules.clock(), self.keys))
-                    .flatten();
+                policy.alternatives =
+                    (self.has_alternatives).then(|| Alternatives::new(&limit)).flatten();
                 policy.peaks = limit
                     .period()
                     .filter(|_| self.traffic.is_some())
@@ -283,10 +282,10 @@ impl Judge {
             let Some(policy) = self.by_id.get(&debit.limit.id()).copied() else { continue };
             let hash = self.hash.of(policy as u64, &debit.key);
             let counted = &mut self.counts.policies[policy];
-            counted.charged(hash, at, debit.cost);
-            if let Some(alternatives) = &mut counted.alternatives {
-                alternatives.ask(debit.key, debit.cost, at, is_alone, is_coarse);
-            }
+            let may_be_new = (counted.alternatives.as_mut()).is_none_or(|alternatives| {
+                alternatives.ask(hash, debit.cost, at, is_alone, is_coarse)
+            });
+            counted.charged(hash, may_be_new, at, debit.cost);
             hits.push(Hit { policy, key: debit.key, hash });
         }
         let verdict = match admit_charge(&self.limit, charge) {

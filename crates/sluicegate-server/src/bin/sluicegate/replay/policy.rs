@@ -108,12 +108,12 @@ impl Policy {
     }
 
     /// A request was charged at the time `at`. `hash` is that of its key.
-    pub(super) fn charged(&mut self, hash: u64, at: u64, cost: u64) {
+    pub(super) fn charged(&mut self, hash: u64, may_be_new: bool, at: u64, cost: u64) {
         self.requests += 1;
         if let Some(peaks) = &mut self.peaks {
             peaks.add(hash, at, cost);
         }
-        if self.clients.len() < CLIENTS {
+        if may_be_new && self.clients.len() < CLIENTS {
             self.clients.insert(hash);
         }
     }
