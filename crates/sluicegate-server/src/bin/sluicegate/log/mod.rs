@@ -29,7 +29,7 @@ use self::field::{Draft, Unread};
 use self::format::Format;
 use self::order::{OrderedLog, WINDOW};
 pub(crate) use self::record::{Lacks, Record, RecordView};
-use self::source::Source;
+use self::source::{LONGEST, Source};
 use self::time::TimeReader;
 use crate::terminal::escaped;
 
@@ -120,7 +120,13 @@ impl LogFiles {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .take(SAMPLE)
             .collect();
-        let Some(line) = first.first() else { return Ok(()) };
+        let Some(line) = first.first() else {
+            return match piece.too_long {
+                0 => Ok(()),
+                _ => Err(format!("its lines are longer than {LONGEST} bytes: it is no access log")
+                    .into()),
+            };
+        };
         let times = |format: &Format| TimeReader::new(zone.clone(), format.pattern.clone());
         let candidates = Format::candidates(self.format.as_deref(), &self.fields, line)?;
         let mut best: Option<(usize, i64, Format)> = None;

@@ -11,7 +11,7 @@ use ruzstd::decoding::StreamingDecoder;
 
 /// How much is read at once, and the longest line. A line of an access log has some hundred bytes, and servers accept
 /// targets and fields of a few kilobytes.
-const PIECE: usize = 1 << 20;
+pub(super) const LONGEST: usize = 1 << 20;
 
 /// A file, or the standard input.
 pub(super) struct Source {
@@ -56,7 +56,7 @@ impl Source {
         let mut too_long = 0;
         loop {
             let mut bytes = std::mem::take(&mut self.rest);
-            let room = PIECE - bytes.len();
+            let room = LONGEST - bytes.len();
             bytes.reserve_exact(room);
             let read = self.reader.by_ref().take(room as u64).read_to_end(&mut bytes)?;
             let is_end = read < room;
@@ -79,7 +79,7 @@ impl Source {
                 }
                 None => {
                     // What was skipped before may have left less than a piece.
-                    if bytes.len() < PIECE {
+                    if bytes.len() < LONGEST {
                         self.rest = bytes;
                         continue;
                     }

@@ -374,8 +374,10 @@ fn lines_that_cannot_be_read_are_counted_and_shown_without_their_secrets() {
 fn what_is_no_log_is_refused_with_a_sentence() {
     let binary: Vec<u8> =
         (0..3_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let long = vec![b'a'; 3 << 20];
     for (text, expected) in [
         (&binary[..], "its format is unknown"),
+        (&long, "its lines are longer than 1048576 bytes"),
         (b"hello\nworld\n", "The first line is `hello`"),
         (b"", "the logs have no lines"),
         (b"\x1f\x8b\x08broken", "0.log: "),

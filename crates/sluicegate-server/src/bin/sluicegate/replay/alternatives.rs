@@ -11,8 +11,9 @@ use crate::check::words;
 use crate::hashed::ByHash;
 use crate::virtual_time::micros;
 
-/// Most keys with a row of about 200 bytes. Where more than half of them have not recovered, nothing is compared any more.
-const MOST_KEYS: usize = 1 << 21;
+/// Most keys with a row. Where more than half of them have not recovered, nothing is compared any more. So many fill a table
+/// of 200 MB, and one more key than fits would double it.
+const MOST_KEYS: usize = 900_000;
 
 /// The first number of keys at which those that have recovered are let go.
 const FIRST_ROOM: usize = 1 << 16;
@@ -211,7 +212,7 @@ impl Alternatives {
             return;
         }
         if self.room < self.most {
-            self.room *= 2;
+            self.room = self.most.min(self.room * 2);
         } else {
             self.give_up();
         }

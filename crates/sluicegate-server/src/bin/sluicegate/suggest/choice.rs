@@ -38,6 +38,8 @@ pub(super) struct Choice {
     pub(super) quota: Option<(u64, usize)>,
     /// At most as many clients, who do not look automatic, would have been refused at least once.
     pub(super) touched: f64,
+    /// The share of the requests that these clients sent.
+    pub(super) touched_share: f64,
     /// Those who look automatic, by their place, and whether the limits refuse them, if that is certain.
     pub(super) automatic: Vec<(usize, Option<bool>)>,
     /// Whether the limit is not made for them.
@@ -156,6 +158,7 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
         burst: round_up(fitted_burst * terms.room),
         quota: None,
         touched: 0.0,
+        touched_share: 0.0,
         automatic: Vec::new(),
         leaves_out,
         people: count,
@@ -177,7 +180,13 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
     let exceeds_quota = |client: &Client| {
         choice.quota.is_some_and(|(quota, window)| u64::from(client.highest(window)) > quota)
     };
-    let touched = weight_of(&|client| may_exceed(client) || exceeds_quota(client));
+    let is_touched = |client: &Client| may_exceed(client) || exceeds_quota(client);
+    let touched = weight_of(&is_touched);
+    let requests_of = |is: &dyn Fn(&Client) -> bool| -> f64 {
+        let clients = people.iter().filter(|client| is(client));
+        clients.map(|client| population.weight(client) * f64::from(client.requests)).sum()
+    };
+    let touched_share = requests_of(&is_touched) / requests_of(&|_| true);
     let effect = |client: &Client| {
         if exceeds_quota(client) || least(client, rate).0 > burst {
             Some(true)
@@ -188,7 +197,7 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
         }
     };
     let automatic = automatic.into_iter().map(|at| (at, effect(&clients[at]))).collect();
-    Some(Choice { touched, automatic, ..choice })
+    Some(Choice { touched, touched_share, automatic, ..choice })
 }
 
 /// Bounds of the least burst with which a bucket of this rate would have refused nothing. As a function of the rate, it falls and is

@@ -287,7 +287,7 @@ impl Findings<'_> {
 
     fn rule(&self, text: &mut String, name: &str, path: Option<&str>, choice: &Choice) {
         let what = path.map_or("A client".to_owned(), |path| format!("Beneath {path}, a client"));
-        let Choice { fitted_rate, fitted_burst, touched, people, .. } = choice;
+        let Choice { fitted_rate, fitted_burst, touched, touched_share, people, .. } = choice;
         let _ = write!(
             text,
             "\n# {what} that is not refused needed {} a minute, with up to {} at once. Refuses at most {} of {}.\n",
@@ -296,6 +296,11 @@ impl Findings<'_> {
             grouped(*touched),
             grouped(*people),
         );
+        if *touched > 0.0 {
+            // One of many clients may be an address that many people share.
+            let share = percent(*touched_share);
+            let _ = writeln!(text, "# These clients sent {share} of the requests.");
+        }
         if path.is_none() && self.peak > 0 {
             let most = choice.most_in(f64::from(WINDOWS[MINUTE].seconds));
             let share = most / self.peak as f64;

@@ -235,6 +235,22 @@ fn no_more_clients_are_touched_than_the_operator_allows() {
 }
 
 #[test]
+fn an_address_that_many_people_share_is_told_by_its_part_of_the_requests() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(9));
+    people(&mut truth, &mut dice, 400);
+    let mut shared = Truth::new();
+    people(&mut shared, &mut dice, 100);
+    truth.insert("192.0.2.1".to_owned(), shared.into_values().flatten().collect());
+    let log = log(&truth, |_| "/");
+    let (_, rules) =
+        suggested(&["--format", FORMAT, "--touch", "0.5%"], &log, CLIENTS).expect("rules");
+    assert!(rules.contains("These clients sent 20.0 % of the requests.\n"), "{rules}");
+    let (_, rules) =
+        suggested(&["--format", FORMAT, "--touch", "0%"], &log, CLIENTS).expect("rules");
+    assert!(rules.contains("Refuses at most 0 of 401.\n# One client"), "{rules}");
+}
+
+#[test]
 fn rates_and_counts_are_those_of_the_clients() {
     let (mut truth, mut dice) = (Truth::new(), Dice(7));
     // Ninety who ask at random, 6 times a minute, and ten 60 times.
