@@ -11,3 +11,4 @@ mod openai;
 mod packaging;
 mod pgbouncer;
 mod proxies;
+mod trial;

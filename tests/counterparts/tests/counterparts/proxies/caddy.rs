@@ -10,10 +10,19 @@ async fn start(scene: &Scene) -> Program {
 
 /// Starts Caddy with one of the files.
 pub(crate) async fn start_with(scene: &Scene, file: &str) -> Program {
+    start_changed(scene, file, str::to_owned).await
+}
+
+/// Starts Caddy with a file that is changed before.
+pub(crate) async fn start_changed(
+    scene: &Scene,
+    file: &str,
+    change: impl Fn(&str) -> String,
+) -> Program {
     // Of the server that always agrees.
     let agreeing = free_address().port().to_string();
     Program::start("caddy", |command, directory, address| {
-        let site = scene.configuration(file, address).replace("8001", &agreeing);
+        let site = change(&scene.configuration(file, address).replace("8001", &agreeing));
         // Without its admin port, which is a fixed one.
         let whole = format!("{{\n\tadmin off\n}}\n\n{site}");
         std::fs::write(directory.join("Caddyfile"), whole).expect("a file");

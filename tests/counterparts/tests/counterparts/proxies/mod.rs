@@ -3,12 +3,12 @@
 //! The configurations are those of `docs/proxies`, with other ports.
 
 mod away;
-mod caddy;
+pub(crate) mod caddy;
 pub(crate) mod client;
-mod envoy;
-mod haproxy;
+pub(crate) mod envoy;
+pub(crate) mod haproxy;
 pub(crate) mod load;
-mod nginx;
+pub(crate) mod nginx;
 mod page;
 pub(crate) mod program;
 pub(crate) mod quotas;
