@@ -7,13 +7,14 @@ use crate::step::{Failure, Step, cargo, root};
 use crate::tools::Tool;
 
 /// The targets of the fuzzer, and the directories with their first inputs.
-const TARGETS: [(&str, Option<&str>); 6] = [
+const TARGETS: [(&str, Option<&str>); 7] = [
     ("table", None),
     ("count_file", None),
     ("limit_text", None),
     ("config_document", Some("crates/sluicegate-config/tests/documents")),
     ("envoy_document", Some("crates/sluicegate-config/tests/config/envoy/documents")),
     ("envoys_calls", None),
+    ("access_log", Some("fuzz/seeds/access_log")),
 ];
 
 /// How long to look: a moment before each merge, or as long as it takes to find what is rare.
