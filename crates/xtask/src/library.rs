@@ -22,13 +22,31 @@ pub(crate) struct Library {
     pub(crate) entry: Value,
 }
 
+/// What cargo knows of each package.
+fn packages() -> Result<Vec<Value>, Failure> {
+    let command = cargo(["metadata", "--no-deps", "--format-version", "1"]);
+    let printed = Step::new("packages", command).output()?;
+    let mut metadata: Value = serde_json::from_str(&printed)
+        .map_err(|error| Failure(format!("cargo metadata: {error}")))?;
+    match metadata["packages"].take() {
+        Value::Array(packages) => Ok(packages),
+        _ => Err(Failure("cargo metadata names no package".to_owned())),
+    }
+}
+
+/// The names of the examples that have tests.
+pub(crate) fn tested_examples() -> Result<Vec<String>, Failure> {
+    let packages = packages()?;
+    let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
+    let is_tested =
+        |target: &&Value| target["kind"][0] == "example" && target["test"] == Value::Bool(true);
+    let names = targets.filter(is_tested).filter_map(|target| target["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
 /// All libraries, by name.
 pub(crate) fn libraries() -> Result<Vec<Library>, Failure> {
-    let command = cargo(["metadata", "--no-deps", "--format-version", "1"]);
-    let printed = Step::new("libraries", command).output()?;
-    let metadata: Value = serde_json::from_str(&printed)
-        .map_err(|error| Failure(format!("cargo metadata: {error}")))?;
-    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let packages = packages()?;
     let mut libraries: Vec<_> = packages.iter().filter_map(Library::read).collect();
     libraries.sort_by(|one, other| one.name.cmp(&other.name));
     match libraries.is_empty() {

@@ -82,15 +82,12 @@ fn main() -> ExitCode {
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
-    // Without the examples that have no tests: checks compile them, and each is a program to link.
-    let kinds: &[_] =
-        if arguments.is_empty() { &[Some("--tests"), Some("--doc")] } else { &[None] };
     #[cfg(unix)]
     servers::provide();
-    run_tests(kinds.iter().map(|kind| {
+    let tests = |kind: &[String]| {
         let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
         // They need large programs, so they have a command of their own.
-        command.args(["--exclude", "sluicegate-counterparts"]).args(*kind).args(&arguments);
+        command.args(["--exclude", "sluicegate-counterparts"]).args(kind);
         if env::var_os(TEST_THREADS).is_none() {
             // Many tests wait for other processes, and leave the processor to those that simulate.
             let processors = available_parallelism().map_or(1, NonZero::get);
@@ -98,6 +95,24 @@ fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
         }
         #[cfg(unix)]
         servers::let_find(&mut command);
-        Step::new("tests", command)
-    }))
+        command
+    };
+    if !arguments.is_empty() {
+        let mut command = tests(&[]);
+        command.args(arguments);
+        return run_tests([vec![Step::new("tests", command)]]);
+    }
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let named = |name: &str, kind: &[String]| Step::new(name, tests(kind));
+    named("build", &words(&["--tests", "--no-run"])).run()?;
+    // Without the examples that have no tests: checks compile them, and each is a program to link.
+    let mut units = words(&["--lib", "--bins"]);
+    for example in library::tested_examples()? {
+        units.extend(["--example".to_owned(), example]);
+    }
+    // Tests of programs wait for servers, and the other ones do not.
+    run_tests([
+        vec![named("unit tests", &units), named("documentation", &words(&["--doc"]))],
+        vec![named("tests of programs", &words(&["--test", "*"]))],
+    ])
 }

@@ -6,6 +6,7 @@ use std::fmt::{self, Display};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A command with a description of its purpose.
@@ -58,12 +59,21 @@ impl Step {
     }
 }
 
-/// Runs all commands that run tests, and fails if one did. What failing tests printed is repeated at the end, where a log
-/// of many thousand lines is read first.
-pub(crate) fn run_tests(steps: impl IntoIterator<Item = Step>) -> Result<(), Failure> {
+/// Runs all commands that run tests, and fails if one did. The commands of a lane run one after the other, and the lanes
+/// beside each other. What failing tests printed is repeated at the end, where a log of many thousand lines is read first.
+pub(crate) fn run_tests(lanes: impl IntoIterator<Item = Vec<Step>>) -> Result<(), Failure> {
+    let ended: Vec<_> = thread::scope(|scope| {
+        let lanes: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(|| run_lane(lane))).collect();
+        lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic")).collect()
+    });
+    ended.iter().for_each(|(failures, _)| eprint!("{failures}"));
+    ended.into_iter().try_for_each(|(_, outcome)| outcome)
+}
+
+fn run_lane(lane: Vec<Step>) -> (Failures, Result<(), Failure>) {
     let mut failures = Failures::default();
     let mut outcome = Ok(());
-    for step in steps {
+    for step in lane {
         let run = step.run_with(Stdio::piped(), |mut child| {
             let printed = child.stdout.take();
             let lines =
@@ -77,10 +87,7 @@ pub(crate) fn run_tests(steps: impl IntoIterator<Item = Step>) -> Result<(), Fai
         });
         outcome = outcome.and(run.map(drop));
     }
-    if outcome.is_err() {
-        eprint!("{failures}");
-    }
-    outcome
+    (failures, outcome)
 }
 
 /// What test programs print of their failing tests: from a line `failures:` to the result.

@@ -73,5 +73,5 @@ pub(crate) fn test() -> Result<(), Failure> {
     provide_for(&mut command);
     // The programs. Browsers are large.
     command.args(["--", "--test-threads=2"]);
-    run_tests([Step::new("counterparts", command)])
+    run_tests([vec![Step::new("counterparts", command)]])
 }
