@@ -16,7 +16,7 @@ use super::error::ServerError;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What clients connect to: a port of TCP, or a Unix socket.
-pub(crate) trait Door: Sized + Send + Sync + 'static {
+pub(crate) trait Acceptor: Sized + Send + Sync + 'static {
     /// A connection of a client.
     type Stream: Send + Sync + 'static;
     /// The same without tokio, which does not wait.
@@ -34,7 +34,7 @@ pub(crate) trait Door: Sized + Send + Sync + 'static {
     fn accept_now(blocking: &Self::Blocking) -> io::Result<(Self::Stream, SocketAddr)>;
 }
 
-impl Door for TcpListener {
+impl Acceptor for TcpListener {
     type Stream = TcpStream;
     type Blocking = std::net::TcpListener;
 
@@ -65,8 +65,8 @@ type Serve<S> = dyn Fn(S, SocketAddr, watch::Receiver<bool>) -> Pin<Box<dyn Futu
     + Sync;
 
 /// One port, which is open.
-pub(crate) struct Listener<D: Door = TcpListener> {
-    door: D,
+pub(crate) struct Listener<D: Acceptor = TcpListener> {
+    acceptor: D,
     address: SocketAddr,
     most: usize,
     times: (Duration, Duration),
@@ -91,9 +91,9 @@ impl Listener {
     ) -> Result<Self, ServerError> {
         let what = format!("the {name} port cannot be opened at {address}");
         let failed = |error| ServerError::because(what.as_str(), error);
-        let door = TcpListener::bind(address).await.map_err(failed)?;
-        let address = door.local_addr().map_err(failed)?;
-        Ok(Self::at(door, address, most, times, serve))
+        let acceptor = TcpListener::bind(address).await.map_err(failed)?;
+        let address = acceptor.local_addr().map_err(failed)?;
+        Ok(Self::at(acceptor, address, most, times, serve))
     }
 
     /// Where the port is open. A port 0 has become a free one.
@@ -102,10 +102,10 @@ impl Listener {
     }
 }
 
-impl<D: Door> Listener<D> {
+impl<D: Acceptor> Listener<D> {
     /// Like [`bind`](Listener::bind), for what is open already.
     pub(crate) fn at<F: Future<Output = ()> + Send + 'static>(
-        door: D,
+        acceptor: D,
         address: SocketAddr,
         most: usize,
         times: (Duration, Duration),
@@ -113,12 +113,12 @@ impl<D: Door> Listener<D> {
     ) -> Self {
         let serve: Arc<Serve<D::Stream>> =
             Arc::new(move |stream, peer, stopping| Box::pin(serve(stream, peer, stopping)));
-        Self { door, address, most, times, serve }
+        Self { acceptor, address, most, times, serve }
     }
 
     /// Serves until `stopping` is true, and then until every request is answered, for at most `drain`.
     pub(crate) async fn serve(self, mut stopping: watch::Receiver<bool>, drain: Duration) {
-        let Self { door, most, times, serve, .. } = self;
+        let Self { acceptor, most, times, serve, .. } = self;
         let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         let watched = stopping.clone();
         // Serves a connection, which has a place until it ends.
@@ -136,7 +136,7 @@ impl<D: Door> Listener<D> {
             let place = Arc::clone(&places).acquire_owned();
             let next = async {
                 let place = place.await;
-                (accept(&door).await, place)
+                (accept(&acceptor).await, place)
             };
             let mut next = pin!(next);
             let (accepted, place) = loop {
@@ -151,9 +151,9 @@ impl<D: Door> Listener<D> {
             spawn(&mut tasks, accepted, place.ok());
         }
         // tokio only accepts what it has been told of by the system, so it is asked without tokio.
-        if let Ok(door) = door.into_blocking() {
+        if let Ok(acceptor) = acceptor.into_blocking() {
             while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-                let Some(waiting) = accept_waiting::<D>(&door) else { break };
+                let Some(waiting) = accept_waiting::<D>(&acceptor) else { break };
                 spawn(&mut tasks, waiting, Some(place));
             }
         }
@@ -165,7 +165,7 @@ impl<D: Door> Listener<D> {
 }
 
 /// Waits for the first byte of a client, or for its end. Returns whether one of them has come in time.
-async fn speaks<D: Door>(
+async fn speaks<D: Acceptor>(
     stream: &D::Stream,
     (silence, linger): (Duration, Duration),
     stopping: &mut watch::Receiver<bool>,
@@ -184,9 +184,9 @@ async fn speaks<D: Door>(
 }
 
 /// A connection that the system has let in already, if there is one. Closing the port would reset it.
-fn accept_waiting<D: Door>(door: &D::Blocking) -> Option<(D::Stream, SocketAddr)> {
+fn accept_waiting<D: Acceptor>(acceptor: &D::Blocking) -> Option<(D::Stream, SocketAddr)> {
     loop {
-        match D::accept_now(door) {
+        match D::accept_now(acceptor) {
             Ok(accepted) => return Some(accepted),
             Err(error) if is_about_the_client(&error) => {}
             Err(_) => return None,
@@ -195,9 +195,9 @@ fn accept_waiting<D: Door>(door: &D::Blocking) -> Option<(D::Stream, SocketAddr)
 }
 
 /// The next connection. An error here is about one connection, or about the limits of the system.
-async fn accept<D: Door>(door: &D) -> (D::Stream, SocketAddr) {
+async fn accept<D: Acceptor>(acceptor: &D) -> (D::Stream, SocketAddr) {
     loop {
-        match door.accept().await {
+        match acceptor.accept().await {
             Ok(accepted) => return accepted,
             Err(error) if is_about_the_client(&error) => {}
             Err(error) => {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::error::ServerError;
-use super::listener::Door;
+use super::listener::Acceptor;
 
 /// Clients of a socket are programs of this host, and have no address of their own.
 pub(super) const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -43,7 +43,7 @@ impl Socket {
     }
 }
 
-impl Door for Socket {
+impl Acceptor for Socket {
     type Stream = UnixStream;
     type Blocking = (Blocking, File);
 
