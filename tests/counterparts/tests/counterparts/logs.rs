@@ -43,7 +43,8 @@ fn said(log: &Path) -> String {
         Command::new(sluicegate()).arg("suggest").arg(log).output().expect("the command");
     let said = String::from_utf8_lossy(&suggested.stderr).into_owned();
     let log = std::fs::read_to_string(log).unwrap_or_default();
-    assert!(suggested.status.success(), "{said}\n{log}");
+    assert_eq!(suggested.status.code(), Some(1), "{said}\n{log}");
+    assert!(said.contains("less than two minutes say nothing about a limit"), "{said}\n{log}");
     assert!(said.contains("9 requests of 3 clients in "), "{said}\n{log}");
     assert!(!said.contains("could not be read"), "{said}\n{log}");
     said

@@ -93,19 +93,21 @@ pub(crate) fn run(options: &Suggest) -> Result<(), Box<dyn Error>> {
     let page = options.html.as_deref().map(Page::create).transpose()?;
     let Suggested { tables, rules, content } = suggest(options, CLIENTS)?;
     eprint!("{}", readable(&tables));
-    print(rules.as_bytes())?;
+    print(rules.ok_or(TOO_SHORT)?.as_bytes())?;
     match (page, content) {
         (Some(page), Some(content)) => page.write(&content),
         _ => Ok(()),
     }
 }
 
+const TOO_SHORT: &str = "the log is too short: less than two minutes say nothing about a limit";
+
 /// What the logs say.
 struct Suggested {
     /// For people.
     tables: String,
-    /// A file of rules.
-    rules: String,
+    /// A file of rules, unless the log is [too short](TOO_SHORT).
+    rules: Option<String>,
     /// For a page, if there is one.
     content: Option<Content>,
 }
@@ -168,14 +170,7 @@ fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> 
         span,
         resolution: (resolution as f64 / 1e9) as f32,
     };
-    if !terms.covers(MINUTE) {
-        let span = report::span(span);
-        return Err(format!(
-            "the requests came within {span}, and less than two minutes say nothing about a limit{summary}"
-        )
-        .into());
-    }
-    let choice = choose(&population, &terms);
+    let choice = terms.covers(MINUTE).then(|| choose(&population, &terms)).flatten();
     let groups = stricter(&groups, choice.as_ref(), &terms);
     // Names are in the order of clients, as long as none was let go.
     let names = if population.one_in() == 1 { &*names } else { &[] };
@@ -199,8 +194,9 @@ fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> 
     tables.push_str("\n\n");
     tables.push_str(&findings.tables());
     tables.push('\n');
-    let rules = findings.rules(&options.words());
-    let content = traffic.map(|traffic| content(&findings, &traffic, &rules, &log));
+    let rules = terms.covers(MINUTE).then(|| findings.rules(&options.words()));
+    let content = (traffic.zip(rules.as_deref()))
+        .map(|(traffic, rules)| content(&findings, &traffic, rules, &log));
     Ok(Suggested { tables, rules, content })
 }
 
