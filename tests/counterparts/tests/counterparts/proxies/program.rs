@@ -1,8 +1,10 @@
 //! Programs that tests start on free ports and end.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sluicegate_counterparts::find;
@@ -69,8 +71,14 @@ async fn accepts(child: &mut Child, address: SocketAddr) -> bool {
     panic!("{address} does not accept connections");
 }
 
-/// Nobody listens there.
+/// Nobody listens there. No port is given twice: two Envoys would share it, and each would get a part of the connections.
 pub(crate) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("an address")
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        if GIVEN.lock().expect("no panic").insert(address.port()) {
+            return address;
+        }
+    }
 }
