@@ -25,7 +25,7 @@ pub use crate::http::dialect::{AnyDialect, Dialect};
 pub use crate::http::fields;
 pub use crate::http::grpc;
 pub use crate::http::headers::{Field, Headers, Value, is_stored_for_others};
-pub use crate::key::hash::KeyHash;
+pub use crate::key::hash::{ByHash, Hashed, KeyHash};
 #[doc(hidden)]
 pub use crate::key::path::steps::{step, steps};
 pub use crate::key::tag::KeyTag;

@@ -161,8 +161,8 @@ impl RedisBuilder {
         self
     }
 
-    /// Accepts a certificate of the server for whatever host it is, if an authority has signed it. Whoever has such a
-    /// certificate can then take the place of the server.
+    /// Accepts a certificate that an authority has signed, even if it is for another host. Anyone who has such a certificate
+    /// can then take the place of the server.
     #[cfg(feature = "tls")]
     pub fn any_host(mut self) -> Self {
         self.certificates.any_host = true;

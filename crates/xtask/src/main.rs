@@ -84,7 +84,7 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     #[cfg(unix)]
     servers::provide();
-    let tests = |kind: &[String]| {
+    let tests = |kind: &[&str]| {
         let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
         // They need large programs, so they have a command of their own.
         command.args(["--exclude", "sluicegate-counterparts"]).args(kind);
@@ -102,17 +102,15 @@ fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
         command.args(arguments);
         return run_tests([vec![Step::new("tests", command)]]);
     }
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let named = |name: &str, kind: &[String]| Step::new(name, tests(kind));
-    named("build", &words(&["--tests", "--no-run"])).run()?;
+    let named = |name: &str, kind: &[&str]| Step::new(name, tests(kind));
+    named("build", &["--tests", "--no-run"]).run()?;
     // Without the examples that have no tests: checks compile them, and each is a program to link.
-    let mut units = words(&["--lib", "--bins"]);
-    for example in library::tested_examples()? {
-        units.extend(["--example".to_owned(), example]);
-    }
+    let examples = library::tested_examples()?;
+    let examples = examples.iter().flat_map(|name| ["--example", name]);
+    let units: Vec<_> = ["--lib", "--bins"].into_iter().chain(examples).collect();
     // Tests of programs wait for servers, and the other ones do not.
     run_tests([
-        vec![named("unit tests", &units), named("documentation", &words(&["--doc"]))],
-        vec![named("tests of programs", &words(&["--test", "*"]))],
+        vec![named("unit tests", &units), named("documentation", &["--doc"])],
+        vec![named("tests of programs", &["--test", "*"])],
     ])
 }

@@ -32,7 +32,7 @@ struct Trial {
 }
 
 /// A request that was sent and answered between two moments, in microseconds.
-struct Sent {
+struct TrialRequest {
     client: u8,
     from: i64,
     until: i64,
@@ -66,7 +66,7 @@ impl Trial {
     }
 
     /// Clients send bursts through the proxy, one request after the other, some of them while others pause.
-    async fn send_bursts(&self, proxy: &Program) -> Vec<Sent> {
+    async fn send_bursts(&self, proxy: &Program) -> Vec<TrialRequest> {
         const REQUESTS: usize = 60;
         let mut state = 1_u64;
         let mut next = |below: u64| {
@@ -83,7 +83,7 @@ impl Trial {
                 let until = now() + RESOLUTION;
                 assert_eq!(answer.status, 200, "{}", proxy.log());
                 let before = std::mem::replace(&mut refused, self.refused().await);
-                sent.push(Sent { client, from, until, is_refused: refused > before });
+                sent.push(TrialRequest { client, from, until, is_refused: refused > before });
             }
         }
         sent
@@ -104,7 +104,7 @@ impl Trial {
     }
 
     /// Replays the log, which has a line for each request in their order, and compares each verdict.
-    async fn compare(&self, sent: &[Sent], log: impl Fn() -> String) {
+    async fn compare(&self, sent: &[TrialRequest], log: impl Fn() -> String) {
         let is_one = |line: &&str| line.contains("/trial?a=b");
         // Some proxies write after some time.
         let mut text = log();
@@ -151,7 +151,7 @@ struct Bucket {
 
 impl Bucket {
     /// Whether a request is refused. `None`: it depends on when exactly it came. From then on, both may be true.
-    fn ask(&mut self, Sent { from, until, .. }: &Sent) -> Option<bool> {
+    fn ask(&mut self, TrialRequest { from, until, .. }: &TrialRequest) -> Option<bool> {
         let is_admitted = |drained: i64, now: i64| drained.max(now) - now <= (BURST - 1) * SECOND;
         let after =
             Self { least: self.least.max(*from) + SECOND, most: self.most.max(*until) + SECOND };

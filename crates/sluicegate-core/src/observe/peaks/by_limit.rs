@@ -112,8 +112,8 @@ impl PeaksOfLimit {
     }
 
     fn add(&self, hash: u64, now: u64, cost: u64) {
-        // Samples are chosen by the last bits.
-        let part = &self.parts[(hash >> 32) as usize % PARTS];
+        // By the first bits: samples are chosen by the last ones, and the places in a map by others.
+        let part = &self.parts[(hash >> 61) as usize % PARTS];
         if hash.trailing_zeros() < part.halvings.load(Ordering::Relaxed) {
             return;
         }

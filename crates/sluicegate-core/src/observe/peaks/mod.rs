@@ -2,9 +2,9 @@
 
 pub(crate) mod by_limit;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
+
+use crate::key::hash::ByHash;
 
 /// The number of [levels](level_of).
 pub const LEVELS: usize = SMALL + STEPS * DECADES;
@@ -60,7 +60,7 @@ pub struct Peaks {
     /// In microseconds.
     window: u64,
     most: usize,
-    keys: HashMap<u64, Peak, BuildHasherDefault<Hashed>>,
+    keys: ByHash<Peak>,
     /// A key is followed if this many of the last bits of its hash are 0.
     halvings: u32,
     /// By level.
@@ -89,7 +89,7 @@ impl Peaks {
     pub fn new(window: Duration, most: usize) -> Self {
         let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX).max(1);
         let most = most.max(1);
-        Self { window, most, keys: HashMap::default(), halvings: 0, requests: Vec::new() }
+        Self { window, most, keys: ByHash::default(), halvings: 0, requests: Vec::new() }
     }
 
     /// The key with this hash, which no client may know, spends `cost` at a time in microseconds.
@@ -180,27 +180,10 @@ fn spend(requests: &mut Vec<u64>, before: u64, after: u64, weight: u64) -> usize
     last
 }
 
-/// What is hashed already, by a secret.
-#[derive(Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        // The last bits of keys in a sample are all 0, and a map chooses by these.
-        self.0.rotate_right(32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);

@@ -94,6 +94,12 @@ struct Notes {
     peaks: Option<PeaksByLimit>,
 }
 
+impl Notes {
+    fn new(keys: usize, peaks: Option<PeaksByLimit>) -> Self {
+        Self { keys, hash: KeyHash::new(), policies: ByPolicy::new(), peaks }
+    }
+}
+
 struct Policy {
     parts: Box<[Part]>,
     missed: AtomicU64,
@@ -115,9 +121,7 @@ impl Watch {
             (1..=MOST_KEYS).contains(&keys),
             "a watch shows from 1 to {MOST_KEYS} keys of each policy, not {keys}"
         );
-        let hash = KeyHash::new();
-        let notes = Notes { keys, hash, policies: ByPolicy::new(), peaks: None };
-        Self { notes: Arc::new(notes), show: ShowKeys::Shown }
+        Self { notes: Arc::new(Notes::new(keys, None)), show: ShowKeys::Shown }
     }
 
     /// Shows a digest of each key instead of the key. It tells keys apart, and means nothing without `secret`.
@@ -135,11 +139,8 @@ impl Watch {
     /// are a sample by hash. Limits of concurrency, and those that are settled by the response, are left out.
     #[must_use]
     pub fn with_peaks(self, keys: usize) -> Self {
-        let Notes { keys: most_refused, .. } = *self.notes;
-        let peaks = Some(PeaksByLimit::new(keys));
-        let notes = Self::new(most_refused).notes;
-        let notes = Arc::into_inner(notes).map(|notes| Notes { peaks, ..notes });
-        Self { notes: Arc::new(notes.expect("nobody else has it")), ..self }
+        let notes = Notes::new(self.notes.keys, Some(PeaksByLimit::new(keys)));
+        Self { notes: Arc::new(notes), ..self }
     }
 
     /// The highest counts of keys, for each limit in the order of their first requests. Empty without

@@ -3,7 +3,6 @@
 mod check;
 #[cfg(test)]
 mod files;
-mod hashed;
 mod health;
 mod like;
 mod log;

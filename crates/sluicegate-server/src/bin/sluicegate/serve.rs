@@ -112,8 +112,8 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
 }
 
-/// Notes the keys that are refused most, and the highest counts of keys. Digests are made with a secret of this process, so that nobody can find a key
-/// by trying, not even an address.
+/// Notes the keys that are refused most, and the highest counts of keys. Digests are made with a secret of this process, so
+/// that nobody can find a key by trying, not even an address.
 fn refused(show_keys: bool) -> Result<Watch, Box<dyn Error>> {
     let watch = Watch::new(REFUSED).with_peaks(FOLLOWED);
     if show_keys {

@@ -46,7 +46,7 @@ pub(crate) struct StoreOptions {
     )]
     #[arg(env = "SLUICEGATE_REDIS_PER_SECOND_SENTINELS", hide_env_values = true)]
     pub(crate) redis_per_second_sentinels: Vec<String>,
-    /// Accepts a certificate of Redis for whatever host it is, if an authority has signed it.
+    /// Accepts a certificate of Redis that an authority has signed, even if it is for another host.
     #[arg(long, requires = "redis")]
     pub(crate) redis_any_host: bool,
     /// The authorities in this PEM file may sign the certificate of Redis, instead of those of the system.

@@ -33,6 +33,12 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// How far a share that was found in a sample of so many may be from the true one, with a certainty of 95 %: 1.96 times the
+/// greatest standard deviation, which is that of a half.
+pub(crate) fn margin(sample: usize) -> String {
+    percent(0.98 / (sample as f64).sqrt())
+}
+
 /// A number with a comma between thousands.
 pub(crate) fn grouped(number: f64) -> String {
     // The sum of nothing is -0.

@@ -112,12 +112,13 @@ impl Traffic {
         served_words: &'static str,
         refused_words: &'static str,
     ) -> TrafficContent {
-        let series = |series: &Series| series.clone().until(self.last.max(self.first));
+        let [requests, refused] = [&self.requests, &self.refused]
+            .map(|series| series.clone().until(self.last.max(self.first)));
         TrafficContent {
             first: self.first / 1_000_000,
-            seconds: series(&self.requests).width().as_secs_f64(),
-            requests: series(&self.requests).counts().to_vec(),
-            refused: series(&self.refused).counts().to_vec(),
+            seconds: requests.width().as_secs_f64(),
+            requests: requests.counts().to_vec(),
+            refused: refused.counts().to_vec(),
             hours: self.hours.to_vec(),
             hours_refused: self.hours_refused.to_vec(),
             covered: self.covered(),

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
-use sluicegate_core::adapter::{Attempt, Keys, State, decide};
+use sluicegate_core::adapter::{Attempt, ByHash, Keys, State, decide};
 
 use crate::check::words;
-use crate::hashed::ByHash;
 use crate::virtual_time::micros;
 
-/// Most keys with a row. Where more than half of them have not recovered, nothing is compared any more. So many fill a table
-/// of 200 MB, and one more key than fits would double it.
+/// Most keys with a row, which take 200 MB. The table would double with the next key. If more than half of the keys have not
+/// recovered by then, nothing is compared any more.
 const MOST_KEYS: usize = 900_000;
 
 /// The first number of keys at which those that have recovered are let go.

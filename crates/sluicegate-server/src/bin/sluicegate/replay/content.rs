@@ -7,7 +7,7 @@ use super::policy::Policy;
 use super::report::{PolicyReport, Report};
 use super::text::OTHERWISE;
 use crate::page::{Content, OverTime, Picture, PolicyContent, shown};
-use crate::terminal::{grouped, percent};
+use crate::terminal::{grouped, margin, percent};
 
 /// Most policies of a page.
 const POLICIES: usize = 200;
@@ -103,6 +103,6 @@ fn sample(policy: &str, peaks: &Peaks) -> String {
         "In the picture of {policy}, 1 client in {} is followed, chosen by a hash of its key. A share of clients is right within {} \
          with a certainty of 95 %.",
         peaks.one_in(),
-        percent(0.98 / (peaks.followed() as f64).sqrt())
+        margin(peaks.followed())
     )
 }

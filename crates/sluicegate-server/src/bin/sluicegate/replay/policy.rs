@@ -13,11 +13,11 @@ use sluicegate_core::limit::LimitStatus;
 
 use super::alternatives::Alternatives;
 use super::durations::Durations;
-use crate::hashed::{ByHash, Hashed};
 use crate::log::Record;
 use crate::peak::Peak;
 use crate::series::Series;
 use crate::suggest::group_of;
+use sluicegate_core::adapter::{ByHash, Hashed};
 
 /// Most clients of a policy that are told apart. Each takes about 16 bytes.
 const CLIENTS: usize = 1 << 24;

@@ -73,11 +73,9 @@ fn how(findings: &Findings<'_>, log: &str) -> Vec<String> {
     }
     how.extend(findings.sample());
     if let Some(missing) = &findings.missing {
-        let share =
-            findings.keyless as f64 / (findings.keyless + findings.population.requests) as f64;
         how.push(format!(
             "{} of the requests could not be judged: {}",
-            percent(share),
+            percent(findings.keyless_share()),
             shown(missing)
         ));
     }

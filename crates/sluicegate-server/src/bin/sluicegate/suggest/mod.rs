@@ -194,7 +194,7 @@ fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> 
     tables.push_str("\n\n");
     tables.push_str(&findings.tables());
     tables.push('\n');
-    let rules = terms.covers(MINUTE).then(|| findings.rules(&options.words()));
+    let rules = findings.rules(&options.words());
     let content = (traffic.zip(rules.as_deref()))
         .map(|(traffic, rules)| content(&findings, &traffic, rules, &log));
     Ok(Suggested { tables, rules, content })

@@ -4,7 +4,7 @@ use sluicegate_core::adapter::peaks::{LEVELS, level, level_of};
 
 use super::client::{Arrival, Client};
 use super::ladder::{RATES, WINDOWS, rates};
-use crate::hashed::ByHash;
+use sluicegate_core::adapter::ByHash;
 
 /// As many clients who come most are followed when not all are.
 const HEAVY: usize = 1_024;

@@ -7,7 +7,7 @@ use super::client::Client;
 use super::keying::Keying;
 use super::ladder::{MINUTE, WINDOWS, Window, candidates};
 use super::population::Population;
-use crate::terminal::{grouped, percent};
+use crate::terminal::{grouped, margin, percent};
 
 /// What was found out.
 pub(super) struct Findings<'a> {
@@ -74,7 +74,7 @@ impl Findings<'_> {
             let _ = writeln!(text, "{sample}");
         }
         if let Some(missing) = &self.missing {
-            let share = self.keyless as f64 / (self.keyless + population.requests) as f64;
+            let share = self.keyless_share();
             let _ = writeln!(
                 text,
                 "requests that could not be judged: {} ({}): {missing}",
@@ -97,6 +97,11 @@ impl Findings<'_> {
         text
     }
 
+    /// The share of requests without a key.
+    pub(super) fn keyless_share(&self) -> f64 {
+        self.keyless as f64 / (self.keyless + self.population.requests) as f64
+    }
+
     /// How many clients there are.
     pub(super) fn all(&self) -> f64 {
         let population = self.population;
@@ -106,12 +111,12 @@ impl Findings<'_> {
     /// How exact the figures are, unless all clients are followed.
     pub(super) fn sample(&self) -> Option<String> {
         let one_in = self.population.one_in();
-        let followed = self.population.clients.len() as f64;
+        let followed = self.population.clients.len();
         (one_in > 1).then(|| {
             format!(
                 "Not all clients fit in memory: 1 of {one_in} was followed, and those who came most. A share of clients is right \
                  within {} with a certainty of 95 %.",
-                percent(0.98 / followed.sqrt())
+                margin(followed)
             )
         })
     }
@@ -237,12 +242,9 @@ impl Findings<'_> {
         sorted
     }
 
-    /// A file of rules, with what they are made of.
-    pub(super) fn rules(&self, command: &str) -> String {
-        let Some(choice) = &self.choice else {
-            return "# No request has this key, so nothing tells what its clients need.\n"
-                .to_owned();
-        };
+    /// A file of rules, with what they are made of, if there is a choice.
+    pub(super) fn rules(&self, command: &str) -> Option<String> {
+        let choice = self.choice.as_ref()?;
         let Terms { touch, room, span: length, resolution } = self.terms;
         let mut text = format!("# {command}\n#\n");
         let requests = requests(self.population.requests);
@@ -282,7 +284,7 @@ impl Findings<'_> {
         for (number, (path, choice)) in self.groups.iter().enumerate() {
             self.rule(&mut text, &format!("suggested-{}", number + 2), Some(path), choice);
         }
-        text
+        Some(text)
     }
 
     fn rule(&self, text: &mut String, name: &str, path: Option<&str>, choice: &Choice) {

@@ -53,56 +53,56 @@ descriptors:
 ";
 
 /// A descriptor, with its hits, which are given back if they are negative.
-struct Asked(&'static [(&'static str, &'static str)], Option<i64>);
+struct CallDescriptor(&'static [(&'static str, &'static str)], Option<i64>);
 
 const OK: Code = Code::Ok;
 const OVER: Code = Code::OverLimit;
 
 /// The descriptors, the overall code, and the code of each status with what is left.
-type Call = (&'static [Asked], Code, &'static [(Code, u32)]);
+type Call = (&'static [CallDescriptor], Code, &'static [(Code, u32)]);
 
 /// Calls one after the other.
 #[rustfmt::skip]
 const CALLS: &[Call] = &[
     // What is counted, up to the limit and beyond.
-    (&[Asked(&[("user", "a")], None)], OK, &[(OK, 2)]),
-    (&[Asked(&[("user", "a")], None)], OK, &[(OK, 1)]),
-    (&[Asked(&[("user", "a")], None), Asked(&[("user", "b")], None)], OK, &[(OK, 0), (OK, 2)]),
-    (&[Asked(&[("user", "a")], None), Asked(&[("user", "b")], None)], OVER, &[(OVER, 0), (OK, 1)]),
-    (&[Asked(&[("user", "a"), ("path", "/")], None), Asked(&[("host", "a")], None)], OK, &[(OK, 0), (OK, 0)]),
-    (&[Asked(&[("user", "free")], None)], OK, &[(OK, u32::MAX)]),
+    (&[CallDescriptor(&[("user", "a")], None)], OK, &[(OK, 2)]),
+    (&[CallDescriptor(&[("user", "a")], None)], OK, &[(OK, 1)]),
+    (&[CallDescriptor(&[("user", "a")], None), CallDescriptor(&[("user", "b")], None)], OK, &[(OK, 0), (OK, 2)]),
+    (&[CallDescriptor(&[("user", "a")], None), CallDescriptor(&[("user", "b")], None)], OVER, &[(OVER, 0), (OK, 1)]),
+    (&[CallDescriptor(&[("user", "a"), ("path", "/")], None), CallDescriptor(&[("host", "a")], None)], OK, &[(OK, 0), (OK, 0)]),
+    (&[CallDescriptor(&[("user", "free")], None)], OK, &[(OK, u32::MAX)]),
     // Hits of one descriptor: several, none, and some that are given back.
-    (&[Asked(&[("user", "c")], Some(2))], OK, &[(OK, 1)]),
-    (&[Asked(&[("user", "c")], Some(0))], OK, &[(OK, 1)]),
-    (&[Asked(&[("user", "c")], Some(-2))], OK, &[(OK, 3)]),
-    (&[Asked(&[("user", "c")], Some(3))], OK, &[(OK, 0)]),
-    (&[Asked(&[("user", "c")], Some(1))], OVER, &[(OVER, 0)]),
+    (&[CallDescriptor(&[("user", "c")], Some(2))], OK, &[(OK, 1)]),
+    (&[CallDescriptor(&[("user", "c")], Some(0))], OK, &[(OK, 1)]),
+    (&[CallDescriptor(&[("user", "c")], Some(-2))], OK, &[(OK, 3)]),
+    (&[CallDescriptor(&[("user", "c")], Some(3))], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("user", "c")], Some(1))], OVER, &[(OVER, 0)]),
     // Values with a star have counts of their own, unless they share the threshold.
-    (&[Asked(&[("path", "/own/a")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("path", "/own/b")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("path", "/own/a")], None)], OVER, &[(OVER, 0)]),
-    (&[Asked(&[("path", "/shared/a")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("path", "/shared/b")], None)], OVER, &[(OVER, 0)]),
+    (&[CallDescriptor(&[("path", "/own/a")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("path", "/own/b")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("path", "/own/a")], None)], OVER, &[(OVER, 0)]),
+    (&[CallDescriptor(&[("path", "/shared/a")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("path", "/shared/b")], None)], OVER, &[(OVER, 0)]),
     // A limit that replaces another one, and that one alone.
-    (&[Asked(&[("plan", "x")], None), Asked(&[("partner", "p")], None)], OK, &[(OK, 0), (OK, 1)]),
-    (&[Asked(&[("plan", "x")], None), Asked(&[("partner", "p")], None)], OK, &[(OK, 0), (OK, 0)]),
-    (&[Asked(&[("plan", "x")], None), Asked(&[("partner", "p")], None)], OVER, &[(OK, 0), (OVER, 0)]),
-    (&[Asked(&[("plan", "x")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("plan", "x")], None)], OVER, &[(OVER, 0)]),
+    (&[CallDescriptor(&[("plan", "x")], None), CallDescriptor(&[("partner", "p")], None)], OK, &[(OK, 0), (OK, 1)]),
+    (&[CallDescriptor(&[("plan", "x")], None), CallDescriptor(&[("partner", "p")], None)], OK, &[(OK, 0), (OK, 0)]),
+    (&[CallDescriptor(&[("plan", "x")], None), CallDescriptor(&[("partner", "p")], None)], OVER, &[(OK, 0), (OVER, 0)]),
+    (&[CallDescriptor(&[("plan", "x")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("plan", "x")], None)], OVER, &[(OVER, 0)]),
     // A shadow counts, and refuses nothing.
-    (&[Asked(&[("watched", "x")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("watched", "x")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("watched", "x")], None), Asked(&[("user", "a")], None)], OVER, &[(OK, 0), (OVER, 0)]),
+    (&[CallDescriptor(&[("watched", "x")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("watched", "x")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("watched", "x")], None), CallDescriptor(&[("user", "a")], None)], OVER, &[(OK, 0), (OVER, 0)]),
     // Quotas refuse once all of them are spent.
-    (&[Asked(&[("morning", "x")], None), Asked(&[("evening", "x")], None)], OK, &[(OK, 0), (OK, 1)]),
-    (&[Asked(&[("morning", "x")], None), Asked(&[("evening", "x")], None)], OK, &[(OVER, 0), (OK, 0)]),
-    (&[Asked(&[("morning", "x")], None), Asked(&[("evening", "x")], None)], OVER, &[(OVER, 0), (OVER, 0)]),
+    (&[CallDescriptor(&[("morning", "x")], None), CallDescriptor(&[("evening", "x")], None)], OK, &[(OK, 0), (OK, 1)]),
+    (&[CallDescriptor(&[("morning", "x")], None), CallDescriptor(&[("evening", "x")], None)], OK, &[(OVER, 0), (OK, 0)]),
+    (&[CallDescriptor(&[("morning", "x")], None), CallDescriptor(&[("evening", "x")], None)], OVER, &[(OVER, 0), (OVER, 0)]),
     // Nested descriptors, with a value that has another limit.
-    (&[Asked(&[("tenant", "t"), ("path", "/")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("tenant", "t"), ("path", "/")], None)], OVER, &[(OVER, 0)]),
-    (&[Asked(&[("tenant", "u"), ("path", "/")], None)], OK, &[(OK, 0)]),
-    (&[Asked(&[("tenant", "t"), ("path", "/open")], None)], OK, &[(OK, 1)]),
-    (&[Asked(&[("tenant", "t")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("tenant", "t"), ("path", "/")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("tenant", "t"), ("path", "/")], None)], OVER, &[(OVER, 0)]),
+    (&[CallDescriptor(&[("tenant", "u"), ("path", "/")], None)], OK, &[(OK, 0)]),
+    (&[CallDescriptor(&[("tenant", "t"), ("path", "/open")], None)], OK, &[(OK, 1)]),
+    (&[CallDescriptor(&[("tenant", "t")], None)], OK, &[(OK, 0)]),
 ];
 
 /// Asks both servers in turns.
@@ -130,7 +130,7 @@ async fn mean_what_they_mean_there(redis: &[(&str, &str)]) {
     }
 
     // The fields tell of the limit that is nearest.
-    let both = vec![descriptor(&Asked(&[("user", "d")], None))];
+    let both = vec![descriptor(&CallDescriptor(&[("user", "d")], None))];
     let answer = ask(&mut clients[0], "edge", both, 2).await;
     let fields = answer.response_headers_to_add.iter().map(|field| (&*field.key, &*field.value));
     let fields: Vec<_> = fields.collect();
@@ -138,7 +138,7 @@ async fn mean_what_they_mean_there(redis: &[(&str, &str)]) {
     assert!(fields[2].0 == "RateLimit-Reset" && fields[2].1.parse::<u32>().is_ok());
 
     // A limit that the message brings along, which takes the place of that of the file.
-    let mut own = descriptor(&Asked(&[("user", "e")], None));
+    let mut own = descriptor(&CallDescriptor(&[("user", "e")], None));
     let unit = RateLimitUnit::Year as i32;
     own.limit = Some(RateLimitOverride { requests_per_unit: 1, unit });
     for (at, expected) in [(0, OK), (1, OVER)] {
@@ -146,7 +146,7 @@ async fn mean_what_they_mean_there(redis: &[(&str, &str)]) {
         assert_eq!(answer.overall_code(), expected);
     }
     // A domain that no file has is not limited.
-    let unknown = vec![descriptor(&Asked(&[("user", "a")], None))];
+    let unknown = vec![descriptor(&CallDescriptor(&[("user", "a")], None))];
     assert_eq!(ask(&mut clients[1], "other", unknown, 0).await.overall_code(), OK);
 }
 
@@ -160,7 +160,7 @@ async fn ask(
     client.should_rate_limit(request).await.expect("an answer").into_inner()
 }
 
-fn descriptor(Asked(entries, hits): &Asked) -> RateLimitDescriptor {
+fn descriptor(CallDescriptor(entries, hits): &CallDescriptor) -> RateLimitDescriptor {
     let entry =
         |(key, value): &(&str, &str)| Entry { key: (*key).to_owned(), value: (*value).to_owned() };
     RateLimitDescriptor {
@@ -244,9 +244,9 @@ descriptors:
     let mut client =
         RateLimitServiceClient::connect(format!("http://{}", server.grpc)).await.expect("a port");
     let (user, host, never) = (
-        descriptor(&Asked(&[("user", "a")], None)),
-        descriptor(&Asked(&[("host", "a")], None)),
-        descriptor(&Asked(&[("never", "a")], None)),
+        descriptor(&CallDescriptor(&[("user", "a")], None)),
+        descriptor(&CallDescriptor(&[("host", "a")], None)),
+        descriptor(&CallDescriptor(&[("never", "a")], None)),
     );
     for (descriptors, overall, left, (of_years, of_seconds)) in [
         (vec![user.clone()], OK, 2, (1, 0)),
@@ -289,7 +289,7 @@ async fn a_certificate_of_another_host_is_accepted_if_told_so_and_one_of_a_stran
         );
         let address = format!("http://{}", server.grpc);
         let mut client = RateLimitServiceClient::connect(address).await.expect("a connection");
-        let descriptors = vec![descriptor(&Asked(&[("user", "a")], None))];
+        let descriptors = vec![descriptor(&CallDescriptor(&[("user", "a")], None))];
         let request = RateLimitRequest { domain: "edge".to_owned(), descriptors, hits_addend: 0 };
         assert_eq!(client.should_rate_limit(request).await.is_ok(), expected, "{skip}");
     }
