@@ -32,6 +32,7 @@ pub struct Environment {
     pub(crate) geoip: Option<GeoDatabase>,
     /// Why there is no throttle.
     pub(crate) no_throttle: Option<&'static str>,
+    pub(crate) is_never_reloaded: bool,
     /// Whether everything that a document names is assumed to exist, for a check without the service.
     assuming: bool,
     /// Whether files that a document names are not opened.
@@ -75,6 +76,15 @@ impl Environment {
     #[must_use]
     pub fn without_throttle(mut self, why: &'static str) -> Self {
         self.no_throttle = Some(why);
+        self
+    }
+
+    /// Says that the policies are never read again, and that no process before or after counts in the same store. Then limits
+    /// need not carry over what was spent when their numbers change, except where tiers and cases share it. Most rows of
+    /// [`Memory`](sluicegate_core::Memory) take a fifth of the room.
+    #[must_use]
+    pub fn never_reloaded(mut self) -> Self {
+        self.is_never_reloaded = true;
         self
     }
 

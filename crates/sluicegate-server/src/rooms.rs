@@ -45,7 +45,7 @@ pub(crate) fn admin(service: &Service, metrics: Option<&Metrics>) -> Router {
     Router::new()
         .merge(api::health::routes(service))
         .merge(admin::metrics::routes(admin::metrics::PATH, metrics, service.statistics()))
-        .merge(admin::status::routes(service))
+        .merge(admin::status::routes(service.dashboard(), service.statistics()))
         .merge(admin::page::routes())
 }
 

@@ -38,6 +38,7 @@ struct Inner {
     fields: Fields,
     field_names: [String; 3],
     resets: bool,
+    metadata: bool,
     rules: Option<Rules>,
     authorizer: Option<Authorizer>,
     capacity: Option<Shared>,
@@ -62,6 +63,7 @@ impl Service {
             fields: Fields::default(),
             field_names: NAMES.map(str::to_owned),
             resets: false,
+            metadata: false,
             proxies: Proxies::loopback(),
             election: Election::alone(false),
         }
@@ -115,6 +117,11 @@ impl Service {
     /// Whether clients of the HTTP API may forget what was spent.
     pub(crate) fn resets(&self) -> bool {
         self.0.resets
+    }
+
+    /// Whether an answer to Envoy says in its metadata what it is about.
+    pub(crate) fn has_metadata(&self) -> bool {
+        self.0.metadata
     }
 
     /// Decides about requests that proxies ask about, by the file of rules, if there is one.
@@ -182,6 +189,7 @@ pub struct ServiceBuilder {
     fields: Fields,
     field_names: [String; 3],
     resets: bool,
+    metadata: bool,
     proxies: Proxies,
     election: Election,
 }
@@ -270,6 +278,13 @@ impl ServiceBuilder {
         self
     }
 
+    /// Repeats the domain, the descriptors and the hits of each request of Envoy in the metadata of the answer, which other filters
+    /// may read, as Envoy's service does if it is told to. The default is no: only answers about quotas have metadata.
+    pub fn metadata(mut self, metadata: bool) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
     /// The proxies that are believed when they ask about requests of their clients: see [`auth`](crate::auth). The default
     /// is this host alone.
     ///
@@ -316,7 +331,6 @@ impl ServiceBuilder {
                 (BoxStore::new(memory.clone()), Source::Memory(memory))
             }
         };
-        let dashboard = Dashboard::new(source);
         self.policies.kept_by(&store)?;
         let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
         // One log line a second for all refusals at most; answers tell Envoy the rest.
@@ -325,6 +339,9 @@ impl ServiceBuilder {
         enforcer.on_store_error = self.on_store_error;
         enforcer.deadline = Some(self.deadline);
         enforcer.observer.watch = self.watch;
+        let health = Arc::new(Health::new(enforcer.clock.clone()));
+        let watch = enforcer.observer.watch.as_ref();
+        let dashboard = Dashboard::new(&self.policies, source, watch, &health);
         let authorizer = rules.as_ref().map(|rules| {
             Authorizer::new(rules.clone(), self.proxies, dashboard.latency(), &enforcer)
         });
@@ -342,7 +359,6 @@ impl ServiceBuilder {
                 }
             });
         }
-        let health = Arc::new(Health::new(enforcer.clock.clone()));
         let capacity = self.policies.capacities();
         let capacity = capacity.map(|live| Shared::new(live.clone(), self.election));
         if let Some(shared) = capacity.clone() {
@@ -355,6 +371,7 @@ impl ServiceBuilder {
             fields: self.fields,
             field_names: self.field_names,
             resets: self.resets,
+            metadata: self.metadata,
             rules,
             authorizer,
             capacity,

@@ -75,7 +75,8 @@ impl Amounts {
         let otherwise = match &spec.tiers {
             None => {
                 let path = path.name("limits");
-                names.give(&spec.limits, Budget::Shared, &path, context).map(Self::Always)
+                let budget = if spec.cases.is_empty() { Budget::Only } else { Budget::Shared };
+                names.give(&spec.limits, budget, &path, context).map(Self::Always)
             }
             Some(tiers) => {
                 if !spec.limits.is_empty() {

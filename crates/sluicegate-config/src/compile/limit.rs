@@ -172,6 +172,8 @@ pub(super) struct Names<'a> {
 pub(super) enum Budget<'a> {
     /// Limits with the same names in other lists.
     Shared,
+    /// None: the rule has no other list.
+    Only,
     /// None: a case that the client can choose, identified by this text.
     Own(&'a str),
 }
@@ -212,7 +214,7 @@ impl<'a> Names<'a> {
         let mut named = Vec::<Limit>::with_capacity(limits.len());
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
-            let Some(limit) = context.check(&path, self.name(limit, budget)) else {
+            let Some(limit) = context.check(&path, self.name(limit, budget, context)) else {
                 continue;
             };
             let name = limit.name();
@@ -237,7 +239,12 @@ impl<'a> Names<'a> {
         context.check(path, Limits::try_from_iter(named))
     }
 
-    fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
+    fn name(
+        &self,
+        limit: &Limit,
+        budget: Budget<'_>,
+        context: &Context<'_>,
+    ) -> Result<Limit, String> {
         let Self { rule, has_several, on_trial } = *self;
         // The row has the period even where the name has none, so that a second limit may be added to the rule, which
         // changes the names, without losing what was spent.
@@ -247,11 +254,15 @@ impl<'a> Names<'a> {
             None if has_several => (row_name.clone(), row_name),
             None => (rule.to_owned(), row_name),
         };
-        let named = limit.try_named(&name).and_then(Limit::try_carried);
+        // Limits of other rules may have the same name.
+        let is_alone = matches!(budget, Budget::Only) && limit.own_name().is_none();
+        let is_carried = !(is_alone && context.environment.is_never_reloaded);
+        let named = limit.try_named(&name);
+        let named = if is_carried { named.and_then(Limit::try_carried) } else { named };
         let named = if on_trial { named.and_then(Limit::try_shadow) } else { named };
         let named = named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))?;
         Ok(match budget {
-            Budget::Shared => named.counted_as(&row),
+            Budget::Shared | Budget::Only => named.counted_as(&row),
             // No name of a limit contains a NUL.
             Budget::Own(case) => named.counted_as(&format!("\0{row} {case}")),
         })

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use sluicegate_config::{PolicyError, Report, check, check_change};
+use sluicegate_config::{
+    Environment, Policies, PolicyError, Report, check, check_change, read_toml,
+};
+use sluicegate_core::rule::KnownLimits as _;
 use tempfile::TempDir;
 
 use crate::writer;
@@ -284,4 +287,25 @@ fn whoever_may_leave_a_key_out_is_told_of() {
         "4:7: rules[0].key: a client that leaves it out is not limited by rule `a`"
     );
     assert!(warnings[1].contains("keyed by a cookie (`session`)"), "{warnings:?}");
+}
+
+/// Only lists that share nothing: rules without cases and tiers, and limits without a name of their own.
+#[test]
+fn what_is_never_reloaded_carries_only_what_is_shared() {
+    const FILE: &str = "[[rules]]\nname = \"plain\"\nkey = \"ip\"\nlimits = [\"2/minute\", \"9/hour\"]\n\
+        [[rules]]\nname = \"named\"\nkey = \"ip\"\nlimits = [{ rate = \"3/minute\", name = \"own\" }]\n\
+        [[rules]]\nname = \"cased\"\nkey = \"ip\"\nlimits = [\"4/minute\"]\n\
+        cases = [{ when = { method = \"PUT\" }, limits = [\"5/minute\"] }]\n";
+    let document = read_toml(FILE).expect("a document");
+    let limits = |environment: &Environment| {
+        let mut limits = Vec::new();
+        let policies = Policies::new(&document, environment).expect("policies");
+        policies.each_limit(&mut |limit| limits.push(limit.to_string()));
+        limits
+    };
+    let as_usual = limits(&Environment::new());
+    assert!(as_usual.iter().all(|limit| limit.ends_with(" carried")), "{as_usual:?}");
+    let alone = limits(&Environment::new().never_reloaded());
+    let plain = ["2/minute named \"plain/minute\"", "9/hour named \"plain/hour\""];
+    assert_eq!((&alone[..2], &alone[2..]), (&plain.map(str::to_owned)[..], &as_usual[2..]));
 }

@@ -12,8 +12,7 @@ use tokio::task::JoinError;
 use utoipa::OpenApi;
 
 use crate::rls::Statistics;
-use crate::service::Service;
-use crate::status::{PeaksStatus, Status, peaks};
+use crate::status::{Dashboard, PeaksStatus, Status};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -27,15 +26,18 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }
 
-/// `GET /v1/status`, `GET /v1/peaks`, `GET /v1/openapi.json`, `GET /rlconfig` and `GET /stats`.
-pub(crate) fn routes(service: &Service) -> Router {
+/// `GET /v1/status`, `GET /v1/peaks`, `GET /v1/openapi.json`, `GET /rlconfig`, and `GET /stats` if there are statistics.
+pub(crate) fn routes(dashboard: &Dashboard, statistics: Option<&Statistics>) -> Router {
+    let statistics = statistics
+        .cloned()
+        .map(|statistics| Router::new().route("/stats", get(async move || statistics.text())));
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/peaks", get(clients))
         .route("/v1/openapi.json", get(async || Json(openapi())))
         .route("/rlconfig", get(limits))
-        .route("/stats", get(statistics))
-        .with_state(service.clone())
+        .with_state(dashboard.clone())
+        .merge(statistics.unwrap_or_default())
 }
 
 /// The state of the server.
@@ -43,18 +45,9 @@ pub(crate) fn routes(service: &Service) -> Router {
     (status = 200, description = "The state of the server.", body = Status),
     (status = 401, description = "The server has a token, and the request does not present it."),
 ))]
-async fn status(State(service): State<Service>) -> Response {
+async fn status(State(dashboard): State<Dashboard>) -> Response {
     // Files are read.
-    let read = move || {
-        let watch = service.observer().watch.as_ref();
-        let status = service.dashboard().status(service.policies(), watch);
-        Status {
-            stopping: service.is_stopping(),
-            failed_calls: service.health().failed_calls(),
-            ..status
-        }
-    };
-    answer(tokio::task::spawn_blocking(read).await)
+    answer(tokio::task::spawn_blocking(move || dashboard.status()).await)
 }
 
 /// Whom another limit would refuse.
@@ -62,10 +55,9 @@ async fn status(State(service): State<Service>) -> Response {
     (status = 200, description = "The limits that have decided, each with its keys by their highest counts.", body = Vec<PeaksStatus>),
     (status = 401, description = "The server has a token, and the request does not present it."),
 ))]
-async fn clients(State(service): State<Service>) -> Response {
+async fn clients(State(dashboard): State<Dashboard>) -> Response {
     // Thousands of keys are looked at.
-    let read = move || peaks(service.observer().watch.as_ref());
-    answer(tokio::task::spawn_blocking(read).await)
+    answer(tokio::task::spawn_blocking(move || dashboard.peaks()).await)
 }
 
 fn answer(read: Result<impl Serialize, JoinError>) -> Response {
@@ -78,12 +70,8 @@ fn answer(read: Result<impl Serialize, JoinError>) -> Response {
     }
 }
 
-async fn limits(State(service): State<Service>) -> String {
-    let mut text = service.policies().describe().join("\n");
+async fn limits(State(dashboard): State<Dashboard>) -> String {
+    let mut text = dashboard.policies().describe().join("\n");
     text.push('\n');
     text
-}
-
-async fn statistics(State(service): State<Service>) -> Result<String, StatusCode> {
-    service.statistics().map(Statistics::text).ok_or(StatusCode::NOT_FOUND)
 }

@@ -1,9 +1,12 @@
 use std::collections::VecDeque;
 
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
+    Entry, RateLimitOverride,
+};
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code::OverLimit;
 use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use envoy_types::pb::google::protobuf::UInt64Value;
 use http_body::Frame;
 use prost::Message as _;
 use tonic::Code;
@@ -100,6 +103,39 @@ async fn calls_are_timed_for_the_dashboard() {
     }
     // One call in 64 is.
     assert_eq!(timed(), 2);
+}
+
+/// The names and the values are those of `ratelimitToMetadata` in Envoy's service.
+#[tokio::test]
+async fn an_answer_says_what_it_is_about_if_it_is_told_to() {
+    let mut own = RateLimitDescriptor {
+        entries: vec![Entry { key: "user".into(), value: "a".into() }],
+        hits_addend: Some(UInt64Value { value: 2 }),
+        ..RateLimitDescriptor::default()
+    };
+    own.limit = Some(RateLimitOverride { requests_per_unit: 9, unit: 2 });
+    let descriptors = vec![own, RateLimitDescriptor::default()];
+    let message = RateLimitRequest { domain: "edge".into(), descriptors, hits_addend: 5 };
+    let asked = async |service: &Limits| {
+        let call = call(&[&framed(&message.encode_to_vec())]);
+        let message = answer(Rls::new(service), call).await.into_body().message.take();
+        let message = message.expect("an answer");
+        RateLimitResponse::decode(&message[PREFIX..]).unwrap().dynamic_metadata
+    };
+    assert_eq!(asked(&service()).await, None);
+    let told = Limits::builder(Policies::new()).metadata(true).build().unwrap();
+    let metadata = asked(&told).await.expect("metadata").fields;
+    let text = format!("{metadata:?}").replace("kind: Some", "");
+    assert_eq!(metadata.len(), 3);
+    for part in [
+        "StringValue(\"edge\")",
+        "StringValue(\"user=a\")",
+        "StringValue(\"requests_per_unit:9 unit:MINUTE\")",
+        "NumberValue(2.0)",
+        "NumberValue(5.0)",
+    ] {
+        assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
+    }
 }
 
 #[tokio::test]

@@ -61,6 +61,11 @@ impl Policies {
         self
     }
 
+    /// These rules, which need not be from a file without `[throttle]`.
+    pub(crate) fn of(rules: Live) -> Self {
+        Self { rules: Some(rules), ..Self::default() }
+    }
+
     /// The files that [`envoy`](Self::envoy) reads: the file at `path`, or those of the directory at `path`, in order of
     /// their names.
     ///

@@ -1,4 +1,4 @@
-//! Health and metrics, on a port of their own: every path of the proxied port is the application's.
+//! Health, metrics and the dashboard, on a port of their own: every path of the proxied port is the application's.
 
 use std::sync::Arc;
 
@@ -10,21 +10,26 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::admin::metrics::{Metrics, PATH as METRICS, routes as metrics_routes};
-use crate::admin::{Token, guarded};
+use crate::admin::{Token, guarded, page, status};
 use crate::health::Health;
+use crate::status::Dashboard;
 
 /// `/healthz`, 200 as long as the proxy runs; `/readyz`, 503 if it is about to stop or the application does not accept
-/// connections; `/metrics`, behind the token.
+/// connections; behind the token, `/metrics`, the dashboard and what it shows.
 pub(crate) fn routes(
     upstream: &Upstream,
     health: &Arc<Health>,
     metrics: Option<&Metrics>,
+    dashboard: &Dashboard,
     token: Option<Token>,
 ) -> Router {
     let (upstream, health) = (upstream.clone(), Arc::clone(health));
     let ready = async move || ready(&upstream, &health).await;
+    let operators = metrics_routes(METRICS, metrics, None)
+        .merge(status::routes(dashboard, None))
+        .merge(page::routes());
     Router::new()
-        .merge(guarded(metrics_routes(METRICS, metrics, None), token))
+        .merge(guarded(operators, token))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
 }

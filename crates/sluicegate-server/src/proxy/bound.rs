@@ -11,9 +11,7 @@ use tokio::task::JoinSet;
 use crate::health::Health;
 use crate::proxy::connector::Connector;
 use crate::run::{Listener, LiveCertificate, Reload};
-
-/// How often measurements are moved into histograms.
-const TIDY: Duration = Duration::from_secs(5);
+use crate::status::Dashboard;
 
 /// A proxy whose ports are open.
 #[must_use = "`run` serves"]
@@ -24,6 +22,7 @@ pub struct Bound {
     pub(crate) tls: Option<LiveCertificate>,
     pub(crate) connector: Connector,
     pub(crate) metrics: Option<Metrics>,
+    pub(crate) dashboard: Dashboard,
     pub(crate) health: Arc<Health>,
     pub(crate) delay: Duration,
     pub(crate) drain: Duration,
@@ -51,7 +50,7 @@ impl Bound {
     /// Serves until `stop` is ready, and then until every request is answered and every upgraded connection is closed, but
     /// no longer than the time to drain. The admin port stays open until then.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { proxied, admin, metrics, health, delay, drain, .. } = self;
+        let Self { proxied, admin, metrics, dashboard, health, delay, drain, .. } = self;
         let (stop_serving, watched) = watch::channel(false);
         let (stop_admin, admin_watched) = watch::channel(false);
         let mut background = JoinSet::new();
@@ -59,12 +58,7 @@ impl Bound {
             background.spawn(admin.serve(admin_watched, Duration::from_secs(1)));
         }
         if let Some(metrics) = metrics {
-            background.spawn(async move {
-                loop {
-                    tokio::time::sleep(TIDY).await;
-                    metrics.tidy();
-                }
-            });
+            background.spawn(dashboard.follow(metrics));
         }
         let serving = tokio::spawn(proxied.serve(watched, drain));
         stop.await;

@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use metrics::counter;
-use sluicegate::adapter::{Peer, grpc};
+use sluicegate::adapter::{Peer, Refused, grpc};
 use sluicegate_config::proxy::Listen;
 use sluicegate_config::{Live, Policies};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::proxy::answer::{AnswerBody, ResponseInFlight};
 use crate::proxy::check::{Terms, check};
-use crate::proxy::forward::From;
+use crate::proxy::forward::{Admitted, From};
 use crate::proxy::forwarded::Client;
 use crate::proxy::problem::for_grpc;
 
@@ -37,6 +37,7 @@ use crate::proxy::record::Recorder;
 use crate::proxy::stack::Stack;
 use crate::proxy::stalls::Stalls;
 use crate::proxy::tunnel::Tunnel;
+use crate::status::{Latency, RequestOutcome, Timing};
 
 /// The most requests under way on one connection of HTTP/2.
 const STREAMS: u32 = 250;
@@ -57,6 +58,7 @@ struct Shared {
     listen: Listen,
     certificate: Option<Certificate>,
     recorder: Recorder,
+    latency: Latency,
     live: Live,
 }
 
@@ -66,6 +68,7 @@ impl Port {
         listen: Listen,
         certificate: Option<Certificate>,
         live: Live,
+        latency: Latency,
     ) -> Self {
         let mut builder = Builder::new(TokioExecutor::new());
         builder
@@ -83,7 +86,7 @@ impl Port {
             .max_send_buf_size(WINDOW as usize)
             .max_header_list_size(u32::try_from(listen.head).unwrap_or(u32::MAX));
         let recorder = Recorder::new();
-        Self(Arc::new(Shared { builder, stack, listen, certificate, recorder, live }))
+        Self(Arc::new(Shared { builder, stack, listen, certificate, recorder, latency, live }))
     }
 
     async fn speak<S>(
@@ -107,6 +110,7 @@ impl Port {
             activity: Arc::clone(&activity),
             tunnel: Arc::clone(&tunnel),
             interim: interim.clone(),
+            timing: Timing::default(),
         };
         let stalls = Stalls::new();
         let service =
@@ -192,6 +196,17 @@ fn is_malformed(error: &(dyn Error + 'static)) -> bool {
         .any(|error| error.downcast_ref().is_some_and(|error: &hyper::Error| error.is_parse()))
 }
 
+/// What became of a request that did not get to the application, which has counted the others.
+fn outcome_of<B>(response: &Response<B>) -> Option<RequestOutcome> {
+    let extensions = response.extensions();
+    if extensions.get::<Admitted>().is_some() {
+        return None;
+    }
+    let is_undecided = extensions.get::<Problem>().is_some() || response.status().is_server_error();
+    let is_refused = extensions.get::<Refused>().is_some() || !is_undecided;
+    Some(if is_refused { RequestOutcome::Refused } else { RequestOutcome::Failed })
+}
+
 /// Whether the proxy itself finds fault with a request. A refusal by a limit is none.
 fn is_clients_fault<B>(response: &Response<B>) -> bool {
     response.status().is_client_error() && response.extensions().get::<Problem>().is_some()
@@ -248,7 +263,9 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
         let stalls = is_http_2.then(|| Arc::clone(&self.stalls));
         let interim = self.from.interim.clone();
         request.extensions_mut().insert(Peer(self.peer.ip()));
-        request.extensions_mut().insert(self.from.clone());
+        let latency = self.shared.latency.clone();
+        let timing = latency.begin();
+        request.extensions_mut().insert(From { timing, ..self.from.clone() });
         Box::pin(async move {
             let is_checked = stack.is_ok();
             let mut response = match stack {
@@ -258,6 +275,9 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
                     problem(status, why).map(|body| body.map_err(|no| match no {}).boxed_unsync())
                 }
             };
+            if let Some(outcome) = outcome_of(&response) {
+                latency.end(timing, outcome);
+            }
             if is_checked && !is_clients_fault(&response) {
                 rest.settle(response.headers_mut()).await;
             } else if !is_http_2 {

@@ -29,6 +29,7 @@ use crate::proxy::problem::{full, problem};
 use crate::proxy::request_body::{ClientError, RequestBody};
 use crate::proxy::response_body::{ResponseBody, settle_length};
 use crate::run::{Activity, Causes, HoldingBody, Interim};
+use crate::status::{Latency, RequestOutcome, Timing};
 
 use crate::proxy::tunnel::{Tunnel, is_agreed, wanted_upgrade, write_upgrade};
 
@@ -42,6 +43,10 @@ const WINDOW: u32 = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Forward(Arc<Inner>);
 
+/// Marks a response to a request that the limits let through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Admitted;
+
 struct Inner {
     pool: Pool<Connector, RequestBody>,
     scheme: Scheme,
@@ -49,6 +54,7 @@ struct Inner {
     places: Arc<Semaphore>,
     upstream: Upstream,
     listen: Listen,
+    latency: Latency,
 }
 
 /// The connection of a request, in its extensions.
@@ -59,12 +65,14 @@ pub(crate) struct From {
     /// What runs once the connection has been upgraded.
     pub(crate) tunnel: Arc<Mutex<Option<Tunnel>>>,
     pub(crate) interim: Interim,
+    /// Since the request came.
+    pub(crate) timing: Timing,
 }
 
 type Answer = Response<ResponseBody>;
 
 impl Forward {
-    /// The application that `upstream` names, over connections of `connector`.
+    /// The application that `upstream` names, over connections of `connector`. Requests that get this far end a decision.
     ///
     /// # Errors
     ///
@@ -73,6 +81,7 @@ impl Forward {
         connector: Connector,
         upstream: Upstream,
         listen: Listen,
+        latency: Latency,
     ) -> Result<Self, ServerError> {
         let authority = Authority::try_from(upstream.authority.as_str())
             .map_err(|_| ServerError::new("upstream.url: not a host"))?;
@@ -90,7 +99,7 @@ impl Forward {
             .http2_max_send_buf_size(WINDOW as usize)
             .build(connector);
         let places = Arc::new(Semaphore::new(upstream.requests));
-        Ok(Self(Arc::new(Inner { pool, scheme, authority, places, upstream, listen })))
+        Ok(Self(Arc::new(Inner { pool, scheme, authority, places, upstream, listen, latency })))
     }
 }
 
@@ -106,20 +115,30 @@ impl Service<Request<RequestBody>> for Forward {
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
-            let answer = inner.forward(request).await;
-            Ok(answer.unwrap_or_else(|(status, why)| problem(status, why).map(Either::Right)))
+            // At once or not at all: a queue here would be a second one behind that of the throttle, without its order and
+            // its bounds.
+            let Ok(place) = Arc::clone(&inner.places).try_acquire_owned() else {
+                counter!("sluicegate_proxy_full_total").increment(1);
+                return Ok(full().map(Either::Right));
+            };
+            if let Some(from) = request.extensions().get::<From>() {
+                inner.latency.end(from.timing, RequestOutcome::Served);
+            }
+            let answer = inner.forward(request, place).await;
+            let failed = |(status, why)| problem(status, why).map(Either::Right);
+            let mut answer = answer.unwrap_or_else(failed);
+            answer.extensions_mut().insert(Admitted);
+            Ok(answer)
         })
     }
 }
 
 impl Inner {
-    async fn forward(&self, mut request: Request<RequestBody>) -> Result<Answer, Bad> {
-        // At once or not at all: a queue here would be a second one behind that of the throttle, without its order and
-        // its bounds.
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            counter!("sluicegate_proxy_full_total").increment(1);
-            return Ok(full().map(Either::Right));
-        };
+    async fn forward(
+        &self,
+        mut request: Request<RequestBody>,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Answer, Bad> {
         let wanted = match self.upstream.http2 {
             true => None,
             false => wanted_upgrade(&request, &self.listen.upgrades)?,

@@ -85,12 +85,15 @@ use std::time::Duration;
 
 use crate::admin::{Token, metrics::Metrics};
 use crate::health::Health;
+use crate::policies::Policies;
 use crate::run::{Connections, LiveCertificate, check_admin};
+use crate::status::{Dashboard, Source};
 use crate::{ServerError, Tls};
 use sluicegate::Memory;
 use sluicegate::store::{BoxStore, Store};
 use sluicegate_config::Live;
 use sluicegate_core::clock::Clock;
+use sluicegate_core::observe::Watch;
 
 use self::connection::Port;
 use self::connector::Connector;
@@ -112,6 +115,8 @@ const DRAIN: Duration = Duration::from_secs(30);
 pub struct Proxy {
     live: Live,
     store: BoxStore,
+    source: Source,
+    watch: Option<Watch>,
     address: Option<SocketAddr>,
     admin: Option<SocketAddr>,
     token: Option<Token>,
@@ -123,9 +128,12 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy by these policies, which counts in the memory of the process.
     pub fn new(live: Live) -> Self {
+        let memory = Memory::new();
         Self {
             live,
-            store: BoxStore::new(Memory::new()),
+            store: BoxStore::new(memory.clone()),
+            source: Source::Memory(memory),
+            watch: None,
             address: None,
             admin: None,
             token: None,
@@ -140,7 +148,14 @@ impl Proxy {
     where
         S: Store<Future: Send + 'static> + Send + Sync + 'static,
     {
+        self.source = Source::of(&store);
         self.store = BoxStore::new(store);
+        self
+    }
+
+    /// Notes the keys that are refused most, for the dashboard.
+    pub fn watch(mut self, watch: &Watch) -> Self {
+        self.watch = Some(watch.clone());
         self
     }
 
@@ -150,14 +165,14 @@ impl Proxy {
         self
     }
 
-    /// Serves health and metrics here, without TLS. They are never on the proxied port, where every path is the
+    /// Serves health, metrics and the dashboard here, without TLS. They are never on the proxied port, where every path is the
     /// application's.
     pub fn admin(mut self, address: SocketAddr) -> Self {
         self.admin = Some(address);
         self
     }
 
-    /// Asks clients of `/metrics` for this token. An admin port that is not on the loopback address needs one. Health is
+    /// Asks clients of the admin port for this token. An admin port that is not on the loopback address needs one. Health is
     /// open to all who reach the port.
     pub fn token(mut self, token: Token) -> Self {
         self.token = Some(token);
@@ -217,15 +232,25 @@ impl Proxy {
         let tls = tls.as_ref().map(LiveCertificate::read).transpose()?;
         let certificate = tls.as_ref().map(LiveCertificate::in_force);
         let connector = Connector::new(&upstream)?;
-        let forward = Forward::new(connector.clone(), upstream.clone(), listen.clone())?;
-        let stack = Stack::new(&self.live, self.store, &listen, forward);
-        let (address, most) = (listen.address, listen.connections);
-        let port = Port::new(stack, listen, certificate, self.live.clone());
-        let proxied = port.listen(address, most).await?;
         let health = Arc::new(Health::new(Clock::default()));
+        let (policies, watch) = (Policies::of(self.live.clone()), self.watch.as_ref());
+        let dashboard = Dashboard::new(&policies, self.source, watch, &health);
+        let latency = dashboard.latency().clone();
+        let forward =
+            Forward::new(connector.clone(), upstream.clone(), listen.clone(), latency.clone())?;
+        let stack = Stack::new(&self.live, self.store, watch, &listen, forward);
+        let (address, most) = (listen.address, listen.connections);
+        let port = Port::new(stack, listen, certificate, self.live.clone(), latency);
+        let proxied = port.listen(address, most).await?;
         let admin = match self.admin {
             Some(address) => {
-                let routes = admin::routes(&upstream, &health, self.metrics.as_ref(), self.token);
+                let routes = admin::routes(
+                    &upstream,
+                    &health,
+                    self.metrics.as_ref(),
+                    &dashboard,
+                    self.token,
+                );
                 let port = Connections::new(&health, routes, None);
                 Some(port.listen("admin", address, ADMIN_CONNECTIONS).await?)
             }
@@ -238,6 +263,7 @@ impl Proxy {
             tls,
             connector,
             metrics: self.metrics,
+            dashboard,
             health,
             delay: self.delay,
             drain: self.drain,

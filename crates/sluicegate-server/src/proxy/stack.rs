@@ -10,6 +10,7 @@ use http_body::Body;
 use http_body_util::{BodyExt, Either};
 use sluicegate::RateLimitLayer;
 use sluicegate::adapter::HttpView;
+use sluicegate::observe::Watch;
 use sluicegate::service::RateLimit;
 use sluicegate::store::BoxStore;
 use sluicegate_config::proxy::Listen;
@@ -42,13 +43,23 @@ enum Limits {
 }
 
 impl Stack {
-    pub(crate) fn new(live: &Live, store: BoxStore, listen: &Listen, forward: Forward) -> Self {
+    pub(crate) fn new(
+        live: &Live,
+        store: BoxStore,
+        watch: Option<&Watch>,
+        listen: &Listen,
+        forward: Forward,
+    ) -> Self {
         let layer = RateLimitLayer::new(live.clone())
             .store(store)
             .rejection(live.rejection())
             .hold_until(live.hold_until())
             .dialect(live.dialect())
             .respond(live.dialect());
+        let layer = match watch {
+            Some(watch) => layer.watch(watch),
+            None => layer,
+        };
         let limits = match live.throttle() {
             None => Limits::Limited(layer.layer(forward)),
             Some(throttle) => Limits::Throttled(layer.layer(throttle.layer().layer(forward))),

@@ -25,12 +25,14 @@ impl Rls {
     pub(super) async fn decide(&self, fields: &HeaderMap, bytes: &[u8]) -> Result<Bytes, Status> {
         let message = Message::read(bytes)
             .map_err(|malformed| self.unread(Status::internal(malformed.to_string())))?;
+        let described = self.0.has_metadata().then_some(message.hits);
         let request = message::request(message)
             .map_err(|what| self.unread(Status::invalid_argument(what)))?;
         let answered = answer(&self.0, &request, deadline(&self.0, fields)).await;
         let answer = answered.map_err(|failure| status(&failure))?;
         let names = self.0.field_names();
-        Ok(framed(&message::response(&request, &answer, self.0.fields(), names)))
+        let fields = self.0.fields();
+        Ok(framed(&message::response(&request, &answer, fields, names, described)))
     }
 
     /// Counts an answer to something that is no request.

@@ -44,18 +44,19 @@ pub(crate) fn numbered(unit: i32) -> Option<Unit> {
     Unit::named(RateLimitUnit::try_from(unit).ok()?.as_str_name())
 }
 
-/// An answer as a message.
+/// An answer as a message. With the hits of the whole request, `described`, it has metadata about each request.
 pub(super) fn response(
     request: &Request<'_>,
     answer: &Answer,
     wanted: Fields,
     names: &[String; 3],
+    described: Option<u32>,
 ) -> RateLimitResponse {
     RateLimitResponse {
         overall_code: code(answer.is_over),
         statuses: answer.statuses.iter().map(status).collect(),
         response_headers_to_add: fields_to_add(answer, wanted, names),
-        dynamic_metadata: metadata(request, answer),
+        dynamic_metadata: metadata(request, answer, described),
         ..RateLimitResponse::default()
     }
 }
@@ -144,29 +145,52 @@ fn field(name: &str, value: String) -> HeaderValue {
     HeaderValue { key: name.to_owned(), value, ..HeaderValue::default() }
 }
 
-/// What other filters of Envoy may read about a request that meets a quota: dynamic metadata, with the names that Envoy's service uses. Other requests have none.
-fn metadata(request: &Request<'_>, answer: &Answer) -> Option<Struct> {
-    let spent = answer.spent_quotas.as_ref()?;
-    let descriptors = request.descriptors.iter().map(|descriptor| {
-        let entry = |(key, text): &(&[u8], &[u8])| {
-            let (key, text) = (shown(key), shown(text));
-            value(Kind::StringValue(format!("{key}={text}")))
-        };
-        let entries = descriptor.entries.iter().map(entry);
-        structure([("entries", list(entries.collect()))])
-    });
+/// What other filters of Envoy may read about a request: dynamic metadata, with the names that Envoy's service uses. Without
+/// `described`, only requests that meet a quota have them.
+fn metadata(request: &Request<'_>, answer: &Answer, described: Option<u32>) -> Option<Struct> {
+    let spent = answer.spent_quotas.as_ref();
+    if spent.is_none() && described.is_none() {
+        return None;
+    }
+    let descriptors = request.descriptors.iter();
+    let descriptors = descriptors.map(|one| structure(of_descriptor(one, described.is_some())));
     let mut fields = vec![
         ("domain", text(request.domain.to_owned())),
         ("descriptors", list(descriptors.map(value).collect())),
-        ("quotaModeEnabled", Kind::BoolValue(true)),
     ];
-    if !spent.is_empty() {
-        let spent = spent.iter().map(|at| value(Kind::NumberValue(*at as f64)));
-        fields
-            .push(("quotaModeViolations", Kind::ListValue(ListValue { values: spent.collect() })));
+    if let Some(hits) = described.filter(|hits| *hits > 0) {
+        fields.push(("hitsAddend", number_of(u64::from(hits))));
     }
-    let fields = fields.into_iter().map(|(name, kind)| (name.to_owned(), value(kind)));
-    Some(Struct { fields: fields.collect() })
+    if let Some(spent) = spent {
+        fields.push(("quotaModeEnabled", Kind::BoolValue(true)));
+        if !spent.is_empty() {
+            let spent = spent.iter().map(|at| value(number_of(*at as u64)));
+            fields.push(("quotaModeViolations", list(spent.collect())));
+        }
+    }
+    Some(fields_of(fields))
+}
+
+/// The entries of a descriptor. If it is `described`, also the limit that it brings along, and its own hits.
+fn of_descriptor(descriptor: &Descriptor<'_>, described: bool) -> Vec<(&'static str, Kind)> {
+    let entry = |(key, text): &(&[u8], &[u8])| {
+        let (key, text) = (shown(key), shown(text));
+        value(Kind::StringValue(format!("{key}={text}")))
+    };
+    let mut fields = vec![("entries", list(descriptor.entries.iter().map(entry).collect()))];
+    if !described {
+        return fields;
+    }
+    if let Some((count, unit)) = descriptor.limit {
+        let unit = number(unit).as_str_name();
+        fields.push(("limit", text(format!("requests_per_unit:{count} unit:{unit}"))));
+    }
+    match descriptor.hits {
+        Hits::Spend(_) => {}
+        Hits::Look => fields.push(("hitsAddend", number_of(0))),
+        Hits::Report(hits) | Hits::GiveBack(hits) => fields.push(("hitsAddend", number_of(hits))),
+    }
+    fields
 }
 
 /// The most bytes of a text that are repeated: clients choose them, and other filters tell requests by fewer.
@@ -189,7 +213,16 @@ fn list(values: Vec<Value>) -> Kind {
     Kind::ListValue(ListValue { values })
 }
 
-fn structure<const N: usize>(fields: [(&str, Kind); N]) -> Kind {
+/// Protobuf has no other numbers here.
+fn number_of(count: u64) -> Kind {
+    Kind::NumberValue(count as f64)
+}
+
+fn structure(fields: Vec<(&str, Kind)>) -> Kind {
+    Kind::StructValue(fields_of(fields))
+}
+
+fn fields_of(fields: Vec<(&str, Kind)>) -> Struct {
     let fields = fields.into_iter().map(|(name, kind)| (name.to_owned(), value(kind)));
-    Kind::StructValue(Struct { fields: fields.collect() })
+    Struct { fields: fields.collect() }
 }

@@ -19,12 +19,6 @@ use crate::rls::StatsD;
 use crate::rooms;
 use crate::service::Service;
 
-/// How often measurements are moved into histograms.
-const TIDY: u64 = 5;
-
-/// How often counters are read for the dashboard.
-const READ: Duration = Duration::from_secs(1);
-
 /// A server whose ports are open.
 #[must_use = "`run` serves"]
 pub struct Bound {
@@ -85,7 +79,8 @@ impl Bound {
         if let Some(socket) = socket {
             tasks.spawn(socket.serve(watched.clone(), drain));
         }
-        let upkeep = metrics.map(|metrics| tokio::spawn(keep_up(metrics, service.clone())));
+        let upkeep =
+            metrics.map(|metrics| tokio::spawn(service.dashboard().clone().follow(metrics)));
         let (ended, last) = oneshot::channel();
         let statistics = statsd.zip(service.statistics().cloned());
         let statsd = statistics.map(|(to, statistics)| tokio::spawn(to.run(statistics, last)));
@@ -112,16 +107,6 @@ impl Bound {
             let _ = statsd.await;
         }
         tracing::info!("stopped");
-    }
-}
-
-async fn keep_up(metrics: Metrics, service: Service) {
-    for second in 0_u64.. {
-        service.dashboard().read(&metrics.render());
-        if second.is_multiple_of(TIDY) {
-            metrics.tidy();
-        }
-        tokio::time::sleep(READ).await;
     }
 }
 

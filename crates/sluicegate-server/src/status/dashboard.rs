@@ -8,7 +8,10 @@ use super::document::{Keys, PendingStatus, Refused, RefusedBy, Status};
 use super::history::History;
 use super::latency::Latency;
 use super::numbers::Numbers;
+use super::peaks::PeaksStatus;
 use super::store::Source;
+use crate::admin::metrics::Metrics;
+use crate::health::Health;
 use crate::policies::Policies;
 
 /// The most keys of each policy that are shown.
@@ -20,13 +23,22 @@ const MOST_LINES: usize = 500;
 /// Files are compared this often at most, because it takes a while if they are large.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Everything that a status is made of, besides the service itself. Clones are the same dashboard.
+/// How often counters are read.
+const READ: Duration = Duration::from_secs(1);
+
+/// How many readings are between two times at which measurements are moved into histograms.
+const TIDY: u64 = 5;
+
+/// Everything that a status is made of. Clones are the same dashboard.
 #[derive(Debug, Clone)]
 pub(crate) struct Dashboard(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     started: Instant,
+    policies: Policies,
+    watch: Option<Watch>,
+    health: Arc<Health>,
     store: Source,
     latency: Latency,
     capacity: Sources,
@@ -36,9 +48,18 @@ struct Inner {
 }
 
 impl Dashboard {
-    pub(crate) fn new(store: Source) -> Self {
+    /// A dashboard of these policies. Without a watch, it shows no keys.
+    pub(crate) fn new(
+        policies: &Policies,
+        store: Source,
+        watch: Option<&Watch>,
+        health: &Arc<Health>,
+    ) -> Self {
         Self(Arc::new(Inner {
             started: Instant::now(),
+            policies: policies.clone(),
+            watch: watch.cloned(),
+            health: Arc::clone(health),
             store,
             latency: Latency::new(),
             capacity: Sources::default(),
@@ -52,12 +73,28 @@ impl Dashboard {
         &self.0.latency
     }
 
+    /// The policies that are shown.
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+
     pub(crate) fn show_capacity(&self, source: impl Fn() -> Capacity + Send + Sync + 'static) {
         self.0.capacity.add(source);
     }
 
-    /// Reads the counters from the text of the metrics, once a second.
-    pub(crate) fn read(&self, metrics: &str) {
+    /// Reads the counters of `metrics` once a second, and keeps the metrics tidy. Never completes.
+    pub(crate) async fn follow(self, metrics: Metrics) {
+        for second in 0_u64.. {
+            self.read(&metrics.render());
+            if second.is_multiple_of(TIDY) {
+                metrics.tidy();
+            }
+            tokio::time::sleep(READ).await;
+        }
+    }
+
+    /// Reads the counters from the text of the metrics.
+    fn read(&self, metrics: &str) {
         let numbers = Numbers::read(metrics);
         let mut history = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
         let history = history.get_or_insert_default();
@@ -65,7 +102,9 @@ impl Dashboard {
     }
 
     /// The state of the server. Reads the files of policies, so it may take a while.
-    pub(crate) fn status(&self, policies: &Policies, watch: Option<&Watch>) -> Status {
+    pub(crate) fn status(&self) -> Status {
+        let Inner { policies, watch, health, .. } = &*self.0;
+        let watch = watch.as_ref();
         let history = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
         let counting = history.is_some();
         let (mut counted, latency, errors) = match &*history {
@@ -84,6 +123,7 @@ impl Dashboard {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.uptime().as_secs(),
+            stopping: health.is_stopping(),
             counting,
             requests,
             seconds,
@@ -92,13 +132,19 @@ impl Dashboard {
             keys: watch.map_or(Keys::Unknown, keys),
             refused: watch.map(refused).unwrap_or_default(),
             latency,
+            failed_calls: health.failed_calls(),
             store: self.0.store.status(errors),
             capacity: self.0.capacity.read(),
             in_force,
             in_force_more,
             pending: self.pending(policies),
-            ..Status::default()
         }
+    }
+
+    /// The keys of each limit by their highest counts, in the order of the limits' first requests. Looks at thousands of keys.
+    pub(crate) fn peaks(&self) -> Vec<PeaksStatus> {
+        let all = self.0.watch.as_ref().map(Watch::peaks).unwrap_or_default();
+        all.into_iter().map(PeaksStatus::from).collect()
     }
 
     /// Compares the files with what is in force, unless that was done a moment ago.

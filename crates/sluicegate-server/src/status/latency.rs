@@ -64,7 +64,8 @@ pub(crate) enum RequestOutcome {
 }
 
 /// A decision that has begun, if it is measured.
-#[must_use = "`ended` counts it"]
+#[derive(Debug, Clone, Copy, Default)]
+#[must_use = "`Latency::end` counts it"]
 pub(crate) struct Timing(Option<Instant>);
 
 impl Latency {

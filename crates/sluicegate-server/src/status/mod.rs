@@ -19,8 +19,7 @@ pub use self::document::{
     FailedCalls, Keys, PendingStatus, PolicyStatus, Rate, Refused, RefusedBy, Status,
 };
 pub use self::latency::LatencyStatus;
-pub(crate) use self::latency::{Latency, RequestOutcome};
+pub(crate) use self::latency::{Latency, RequestOutcome, Timing};
 pub use self::peaks::PeaksStatus;
-pub(crate) use self::peaks::peaks;
 pub(crate) use self::store::Source;
 pub use self::store::StoreStatus;

@@ -1,7 +1,7 @@
 //! Whom another limit would refuse.
 
 use serde::{Deserialize, Serialize};
-use sluicegate_core::observe::{LimitPeaks, Watch};
+use sluicegate_core::observe::LimitPeaks;
 use utoipa::ToSchema;
 
 /// The keys of a limit by the most that each has asked for in a window of the clock.
@@ -43,10 +43,4 @@ impl From<LimitPeaks> for PeaksStatus {
             steps: steps.iter().map(|step| [step.level, step.keys, step.requests]).collect(),
         }
     }
-}
-
-/// What a watch has noted, in the order of the limits' first requests.
-pub(crate) fn peaks(watch: Option<&Watch>) -> Vec<PeaksStatus> {
-    let all = watch.map(Watch::peaks).unwrap_or_default();
-    all.into_iter().map(PeaksStatus::from).collect()
 }

@@ -6,6 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use sluicegate_server::status::{Keys, PeaksStatus, Status};
+
 /// A proxy on free ports. It ends with this.
 struct Proxied {
     child: Child,
@@ -192,4 +194,56 @@ fn a_file_without_an_application_is_an_error_that_says_what_is_missing() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("[listen]") && said.contains("[upstream]"), "{said}");
+}
+
+#[test]
+fn the_admin_port_of_a_proxy_shows_whom_its_limits_refuse() {
+    let application = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = application.local_addr().unwrap().to_string();
+    // It refuses everything, which is none of the proxy's refusals.
+    std::thread::spawn(move || {
+        for stream in application.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(
+                b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 2\r\n\r\nno",
+            );
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("proxy.toml");
+    std::fs::write(&file, config(&upstream, "2/day burst 2")).unwrap();
+    let mut proxy = Proxied::start(&file, &[]);
+    let (address, admin) = (proxy.address("proxied"), proxy.address("admin"));
+    assert!(get(&admin, "/").starts_with("HTTP/1.1 200 "));
+    let asked: Vec<_> = (0..3).map(|_| get(&address, "/")).collect();
+    assert!(asked.iter().all(|answer| answer.starts_with("HTTP/1.1 429 ")), "{asked:?}");
+    assert_eq!(asked.iter().filter(|answer| answer.ends_with("\r\n\r\nno")).count(), 2);
+    // The proxy itself refuses this one, before any limit.
+    let mut traced = TcpStream::connect(&address).unwrap();
+    write!(traced, "TRACE / HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    traced.read_to_string(&mut String::new()).unwrap();
+
+    let body = |path: &str| get(&admin, path).split_once("\r\n\r\n").unwrap().1.to_owned();
+    // The counters are read once a second.
+    let started = std::time::Instant::now();
+    let status = loop {
+        let status: Status = serde_json::from_str(&body("/v1/status")).unwrap();
+        if status.requests.values().map(|rate| rate.total).sum::<u64>() == 4 {
+            break status;
+        }
+        assert!(started.elapsed().as_secs() < 30, "the counters are not read: {status:?}");
+        std::thread::yield_now();
+    };
+    let totals = ["served", "refused", "failed"].map(|what| status.requests[what].total);
+    assert_eq!(totals, [2, 1, 1]);
+    let policy = status.policies.iter().find(|policy| policy.policy == "api").unwrap();
+    assert_eq!((policy.verdicts["admitted"].total, policy.verdicts["refused"].total), (2, 1));
+    assert_eq!((status.store.kind.as_str(), status.store.keys), ("memory", Some(1)));
+    assert_eq!((status.keys, status.refused[0].refusals), (Keys::Digests, 1));
+    assert_eq!(status.in_force.len(), 2, "{:?}", status.in_force);
+    let peaks: Vec<PeaksStatus> = serde_json::from_str(&body("/v1/peaks")).unwrap();
+    assert_eq!((peaks.len(), peaks[0].policy.as_str(), peaks[0].count), (1, "api", 2));
+    assert_eq!(peaks[0].steps, [[1, 0, 1], [2, 0, 1], [3, 1, 1]]);
+    assert!(!body("/stats").contains("ratelimit"));
 }

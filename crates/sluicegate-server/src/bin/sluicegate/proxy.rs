@@ -19,8 +19,8 @@ const DEADLINE: Duration = Duration::from_millis(50);
 
 /// Passes requests on to one application, behind the limits and the throttle of a file.
 ///
-/// The file says where to listen, `[listen]`, and which application is behind it, `[upstream]`. Health and metrics are on
-/// the admin port: every path of the proxied port is the application's.
+/// The file says where to listen, `[listen]`, and which application is behind it, `[upstream]`. The dashboard, health and
+/// metrics are on the admin port: every path of the proxied port is the application's.
 #[derive(Debug, Args)]
 #[command(after_long_help = SIGNALS)]
 pub(crate) struct Proxy {
@@ -30,12 +30,17 @@ pub(crate) struct Proxy {
     /// Listens here, and not where the file says.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Where to serve health and metrics, or `off`. Other addresses than those of this host need a token.
+    /// Where to serve the dashboard, health and metrics, or `off`. Other addresses than those of this host need a token.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6070")]
     admin: Port,
-    /// The token that clients of `/metrics` present as `Authorization: Bearer ..`, at least 16 bytes.
+    /// The token of the admin port, at least 16 bytes. Clients send it as `Authorization: Bearer ..`, and the dashboard asks
+    /// for it.
     #[arg(long, value_name = "TOKEN", env = "SLUICEGATE_ADMIN_TOKEN", hide_env_values = true)]
     admin_token: Option<String>,
+    /// Shows the most refused keys on the admin port as they are, instead of digests of them. Keys that are too long to be
+    /// kept are still shown as digests.
+    #[arg(long)]
+    show_keys: bool,
     #[command(flatten)]
     store: StoreOptions,
     #[command(flatten)]
@@ -54,13 +59,14 @@ pub(crate) fn run(options: Proxy) -> Result<(), Box<dyn Error>> {
 }
 
 async fn pass(options: Proxy) -> Result<(), Box<dyn Error>> {
-    let Proxy { config, listen, admin, admin_token, store, running } = options;
+    let Proxy { config, listen, admin, admin_token, show_keys, store, running } = options;
     let metrics = Metrics::install()?;
     let live = Live::open(config, Environment::new())?;
     let _watching = if running.no_watch { None } else { Some(live.watch()?) };
     let store = Counting::new(&store, DEADLINE)?;
-    let mut proxy = sluicegate_server::proxy::Proxy::new(live)
-        .store(store.boxed())
+    let mut proxy = store
+        .under(sluicegate_server::proxy::Proxy::new(live))
+        .watch(&shared::watch(show_keys)?)
         .metrics(&metrics)
         .drain_delay(Duration::from_secs(running.drain_delay))
         .drain(Duration::from_secs(running.drain));

@@ -8,7 +8,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sluicegate_config::proxy::UpstreamTls;
 use sluicegate_core::key::Proxies;
-use sluicegate_core::observe::Watch;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::admin::metrics::Metrics;
 use sluicegate_server::{Fields, PoliciesError, Server, ServerError, Service, StatsD, Tls, Xds};
@@ -21,12 +20,6 @@ use crate::running::Running;
 use crate::shared::{Port, StoreOptions};
 use crate::store::Counting;
 use crate::{running, shared};
-
-/// How many refused keys of each policy are noted.
-const REFUSED: usize = 20;
-
-/// How many keys of each limit are followed to show whom another limit would refuse. A share of keys is then right within 2 %.
-const FOLLOWED: usize = 4_096;
 
 /// Serves until the process is asked to stop.
 pub(crate) fn run(options: Serve) -> Result<(), Box<dyn Error>> {
@@ -54,12 +47,13 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .fields(deciding.fields)
         .proxies(deciding.proxies)
         .shadow(deciding.shadow)
-        .watch(&refused(deciding.show_keys)?)
+        .watch(&shared::watch(deciding.show_keys)?)
         .allow_resets(deciding.allow_resets)
         .nothing_leased(deciding.nothing_leased)
         .overrides(!deciding.no_overrides)
         .apart(deciding.envoy_counting)
-        .quota(deciding.envoy_quotas);
+        .quota(deciding.envoy_quotas)
+        .metadata(deciding.envoy_metadata);
     let service = match &*deciding.field_names {
         [limit, remaining, reset] => service.field_names(limit, remaining, reset),
         [] => service,
@@ -110,18 +104,6 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         ("metrics", addresses.metrics),
     ];
     running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
-}
-
-/// Notes the keys that are refused most, and the highest counts of keys. Digests are made with a secret of this process, so
-/// that nobody can find a key by trying, not even an address.
-fn refused(show_keys: bool) -> Result<Watch, Box<dyn Error>> {
-    let watch = Watch::new(REFUSED).with_peaks(FOLLOWED);
-    if show_keys {
-        return Ok(watch);
-    }
-    let mut secret = [0; 32];
-    getrandom::fill(&mut secret)?;
-    Ok(watch.redacted(&secret))
 }
 
 /// `name` is that in the certificates of other servers.
@@ -236,6 +218,14 @@ pub(super) struct XdsOptions {
     /// The name that the certificate of the management server has to have, instead of the host of the URL.
     #[arg(long, value_name = "NAME", requires = "xds")]
     pub(super) xds_server_name: Option<String>,
+    /// How many milliseconds to wait before the management server is called again: at first, and at most.
+    #[arg(long, value_name = "MS,MS", requires = "xds", value_delimiter = ',', num_args = 2)]
+    #[arg(default_value = "500,15000", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(super) xds_backoff_ms: Vec<u64>,
+    /// How many bytes a message of the management server may have.
+    #[arg(long, value_name = "BYTES", requires = "xds", default_value = "67108864")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) xds_message_size: u32,
 }
 
 impl XdsOptions {
@@ -256,7 +246,10 @@ impl XdsOptions {
         if tls != UpstreamTls::default() {
             xds = xds.tls(tls)?;
         }
-        Ok(Some(xds))
+        if let [first, longest] = *self.xds_backoff_ms {
+            xds = xds.backoff(Duration::from_millis(first), Duration::from_millis(longest));
+        }
+        Ok(Some(xds.max_message(self.xds_message_size as usize)))
     }
 }
 
@@ -383,6 +376,10 @@ pub(super) struct Deciding {
     /// Takes every limit of Envoy's files for a quota, and refuses a request only if all of its descriptors are over.
     #[arg(long, requires = "envoy_counting")]
     pub(super) envoy_quotas: bool,
+    /// Repeats the domain, the descriptors and the hits of each request of Envoy in the metadata of the answer, which other filters
+    /// may read.
+    #[arg(long)]
+    pub(super) envoy_metadata: bool,
     /// Lets several files of Envoy's service have one domain, which has the descriptors of all then.
     #[arg(long)]
     pub(super) envoy_merge: bool,

@@ -1,11 +1,19 @@
 //! Options of every command that serves.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use sluicegate_core::observe::Watch;
 use sluicegate_server::admin::Token;
+
+/// How many refused keys of each policy are noted.
+const REFUSED: usize = 20;
+
+/// How many keys of each limit are followed to show whom another limit would refuse. A share of keys is then right within 2 %.
+const FOLLOWED: usize = 4_096;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Counting")]
@@ -105,6 +113,18 @@ impl FromStr for Port {
             .map_err(|_| "expected an IP address and a port such as 127.0.0.1:8080, or `off`")?;
         Ok(Self(Some(address)))
     }
+}
+
+/// Notes the keys that are refused most, and the highest counts of keys. Digests are made with a secret of this process, so
+/// that nobody can find a key by trying, not even an address.
+pub(crate) fn watch(show_keys: bool) -> Result<Watch, Box<dyn Error>> {
+    let watch = Watch::new(REFUSED).with_peaks(FOLLOWED);
+    if show_keys {
+        return Ok(watch);
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret)?;
+    Ok(watch.redacted(&secret))
 }
 
 /// The contents of the file that an option names.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use http::Uri;
 use sluicegate_core::Memory;
-use sluicegate_core::store::BoxStore;
+use sluicegate_core::store::Store;
 use sluicegate_redis::{Leased, Redis, RedisBuilder};
 use sluicegate_server::ServiceBuilder;
+use sluicegate_server::proxy::Proxy;
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -62,6 +63,23 @@ fn redis(
     Ok(redis)
 }
 
+/// What can count in any store.
+pub(crate) trait Counts {
+    fn store(self, store: impl Store<Future: Send + 'static> + Send + Sync + 'static) -> Self;
+}
+
+impl Counts for ServiceBuilder {
+    fn store(self, store: impl Store<Future: Send + 'static> + Send + Sync + 'static) -> Self {
+        self.store(store)
+    }
+}
+
+impl Counts for Proxy {
+    fn store(self, store: impl Store<Future: Send + 'static> + Send + Sync + 'static) -> Self {
+        self.store(store)
+    }
+}
+
 /// The store of the options.
 pub(crate) enum Counting {
     Memory(Memory),
@@ -104,22 +122,13 @@ impl Counting {
         })
     }
 
-    /// The service that counts here. It shows the state of a store whose type it knows.
-    pub(crate) fn under(&self, service: ServiceBuilder) -> ServiceBuilder {
+    /// What counts here. It shows the state of a store whose type it knows.
+    pub(crate) fn under<C: Counts>(&self, of: C) -> C {
         match self {
-            Self::Memory(memory) => service.store(memory.clone()),
-            Self::Redis(redis) => service.store(redis.clone()),
-            Self::Leased(leased) => service.store(leased.clone()),
-            Self::PerSecond(stores) => service.store(stores.clone()),
-        }
-    }
-
-    pub(crate) fn boxed(&self) -> BoxStore {
-        match self {
-            Self::Memory(memory) => BoxStore::new(memory.clone()),
-            Self::Redis(redis) => BoxStore::new(redis.clone()),
-            Self::Leased(leased) => BoxStore::new(leased.clone()),
-            Self::PerSecond(stores) => BoxStore::new(stores.clone()),
+            Self::Memory(memory) => of.store(memory.clone()),
+            Self::Redis(redis) => of.store(redis.clone()),
+            Self::Leased(leased) => of.store(leased.clone()),
+            Self::PerSecond(stores) => of.store(stores.clone()),
         }
     }
 

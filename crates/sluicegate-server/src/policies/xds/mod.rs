@@ -37,13 +37,13 @@ use super::PoliciesError;
 use super::domains::LiveDomains;
 use crate::run::{Causes, client_connector};
 
-/// The largest message, in bytes, as for all files together.
+/// The largest message by default, in bytes, as for all files together.
 const LARGEST: usize = 64 << 20;
 
 /// How long a connection may take to be made, and a ping to be answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The pauses before the server is called again.
+/// The pauses by default before the server is called again.
 const PAUSES: Backoff =
     Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(15) };
 
@@ -55,6 +55,8 @@ pub struct Xds {
     tls: Option<UpstreamTls>,
     node: Node,
     headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)>,
+    largest: usize,
+    pauses: Backoff,
 }
 
 impl Xds {
@@ -87,7 +89,7 @@ impl Xds {
             .keep_alive_timeout(PATIENCE)
             .keep_alive_while_idle(true);
         let node = Node { id: node.to_owned(), ..Node::default() };
-        Ok(Self { server, tls, node, headers: Vec::new() })
+        Ok(Self { server, tls, node, headers: Vec::new(), largest: LARGEST, pauses: PAUSES })
     }
 
     /// Expects another certificate of the server, or shows one to it. The files are read for each connection, so a
@@ -138,6 +140,19 @@ impl Xds {
         Ok(self)
     }
 
+    /// How many bytes a message of the server may have. The default is 64 MiB.
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.largest = bytes;
+        self
+    }
+
+    /// How long to wait before the server is called again: `first` after one failure, and twice as long after each further one,
+    /// up to `longest`. Up to half of it is left out at random. The default is 0.5 to 15 seconds.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.pauses = Backoff { first, longest: longest.max(first) };
+        self
+    }
+
     /// Takes what the server sends, until the returned value is dropped.
     pub(super) fn follow(self, domains: LiveDomains) -> Following {
         let (told, first) = watch::channel(false);
@@ -158,7 +173,7 @@ impl Xds {
                 } else {
                     tracing::debug!("xDS: {why}");
                 }
-                tokio::time::sleep(PAUSES.after(failed)).await;
+                tokio::time::sleep(self.pauses.after(failed)).await;
             }
         });
         Following { task: task.abort_handle(), first }
@@ -179,7 +194,7 @@ impl Xds {
             Uri::from_parts(parts).unwrap_or_default()
         });
         let channel = self.server.connect_with_connector(connector).await?;
-        let mut client = Client::new(channel).max_decoding_message_size(LARGEST);
+        let mut client = Client::new(channel).max_decoding_message_size(self.largest);
         let (requests, sent) = mpsc::channel(1);
         requests.send(session.hello()).await?;
         let mut call = Request::new(ReceiverStream::new(sent));

@@ -245,6 +245,31 @@ async fn a_server_that_is_away_changes_nothing_and_is_called_again() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_too_large_ends_the_stream_and_what_is_in_force_stays() {
+    let (address, mut streams) = Management::start().await;
+    let policies = Policies::new();
+    let pause = Duration::from_millis(1);
+    let _following = policies.follow(client(address).max_message(1_000).backoff(pause, pause));
+    let mut stream = streams.recv().await.expect("a stream");
+    stream.request().await;
+    stream.send("1", &[config("a", 3)]).await;
+    let large: Vec<_> = (0..100).map(|at| config(&format!("domain-{at}"), 9)).collect();
+    let resources = large
+        .iter()
+        .map(|config| Any { type_url: RateLimitConfig::type_url(), value: config.encode_to_vec() });
+    let response = DiscoveryResponse {
+        version_info: "2".to_owned(),
+        resources: resources.collect(),
+        type_url: RateLimitConfig::type_url(),
+        ..DiscoveryResponse::default()
+    };
+    stream.responses.send(Ok(response)).await.expect("a client");
+    let mut stream = streams.recv().await.expect("another stream");
+    assert_eq!(stream.request().await.version_info, "1");
+    assert_eq!(limits(&policies), [THREE]);
+}
+
+#[tokio::test]
 async fn a_thousand_configurations_that_change_never_leave_a_domain_without_its_limit() {
     let (address, mut streams) = Management::start().await;
     let policies = Policies::new();

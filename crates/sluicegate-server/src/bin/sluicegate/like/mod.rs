@@ -6,6 +6,7 @@ mod variables;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -72,11 +73,10 @@ pub(crate) fn notices(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 /// Variables without a meaning here, with the value that asks for what happens anyway, and what that is.
-const INSTEAD: [(&str, &str, &str); 32] = [
+const INSTEAD: [(&str, &str, &str); 41] = [
     ("RUNTIME_WATCH_ROOT", "true", "a swapped link and a changed file are both noticed"),
     ("RUNTIME_IGNOREDOTFILES", "true", "files whose names begin with a dot are never read"),
     ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true", "health begins when policies are read"),
-    ("RESPONSE_DYNAMIC_METADATA", "false", "the metadata of an answer name spent quotas alone"),
     ("EXPIRATION_JITTER_MAX_SECONDS", "", "rows in Redis expire without jitter"),
     ("LOCAL_CACHE_SIZE_IN_BYTES", "0", "the store answers every request"),
     ("REDIS_PERSECOND_TIMEOUT", "", "both Redis have the time of REDIS_TIMEOUT"),
@@ -90,7 +90,12 @@ const INSTEAD: [(&str, &str, &str); 32] = [
     ("REDIS_STARTUP_INITIAL_INTERVAL", "", STARTS),
     ("REDIS_STARTUP_MAX_INTERVAL", "", STARTS),
     ("REDIS_STARTUP_MAX_ELAPSED_TIME", "0", STARTS),
-    ("TRACING_ENABLED", "false", "there are no traces"),
+    ("TRACING_ENABLED", "false", NO_TRACES),
+    ("TRACING_EXPORTER_PROTOCOL", "", NO_TRACES),
+    ("TRACING_SERVICE_NAME", "", NO_TRACES),
+    ("TRACING_SERVICE_NAMESPACE", "", NO_TRACES),
+    ("TRACING_SERVICE_INSTANCE_ID", "", NO_TRACES),
+    ("TRACING_SAMPLING_RATE", "", NO_TRACES),
     ("REDIS_POOL_SIZE", "", CONNECTION),
     ("REDIS_PIPELINE_WINDOW", "", CONNECTION),
     ("REDIS_PIPELINE_LIMIT", "", CONNECTION),
@@ -98,22 +103,32 @@ const INSTEAD: [(&str, &str, &str); 32] = [
     ("USE_DOG_STATSD_MOGRIFIERS", "", "statistics have the names of StatsD"),
     ("PROMETHEUS_MAPPER_YAML", "", "the names are those of the default mapping"),
     ("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are in seconds"),
-    ("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "", PAUSES),
-    ("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "", PAUSES),
-    ("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "", PAUSES),
-    ("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "", PAUSES),
-    ("XDS_CLIENT_BACKOFF_JITTER", "true", PAUSES),
-    ("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", "messages may have 64 MiB"),
-    ("MEMCACHE_HOST_PORT", "", "counts are in Redis, or in the memory of this server"),
+    (
+        "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
+        "",
+        "the pauses of XDS_CLIENT_BACKOFF_.. are for connections too",
+    ),
+    ("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5", JITTER),
+    ("XDS_CLIENT_BACKOFF_JITTER", "true", JITTER),
+    ("MEMCACHE_HOST_PORT", "", COUNTS),
+    ("MEMCACHE_SRV", "", COUNTS),
+    ("MEMCACHE_SRV_REFRESH", "", COUNTS),
+    ("MEMCACHE_MAX_IDLE_CONNS", "", COUNTS),
+    ("MEMCACHE_TLS", "false", COUNTS),
+    ("MEMCACHE_TLS_CACERT", "", COUNTS),
+    ("MEMCACHE_TLS_CLIENT_CERT", "", COUNTS),
+    ("MEMCACHE_TLS_CLIENT_KEY", "", COUNTS),
+    ("MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", "false", COUNTS),
 ];
 
 const CONNECTION: &str = "one connection carries all commands to a Redis";
 const STARTS: &str = "the server also starts while Redis is away, and calls it again";
-const PAUSES: &str = "the management server is called again after 0.5 to 15 seconds";
+const NO_TRACES: &str = "there are no traces";
+const JITTER: &str = "up to half of a pause is left out at random";
+const COUNTS: &str = "counts are in Redis, or in the memory of this server";
 
 /// Variables that change who is admitted or who may ask, with the one value that can be honoured, and why no other can.
-const ONLY: [(&str, &str, &str); 1] =
-    [("BACKEND_TYPE", "redis", "counts are in Redis, or in the memory of this server")];
+const ONLY: [(&str, &str, &str); 1] = [("BACKEND_TYPE", "redis", COUNTS)];
 
 /// The options of a Redis, of a cluster, and of sentinels.
 const OPTIONS: [&str; 3] = ["--redis", "--redis-cluster", "--redis-sentinels"];
@@ -325,6 +340,18 @@ impl Translation {
         if let Some(headers) = variables.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS")? {
             self.option("--xds-headers", headers);
         }
+        let pauses = [
+            ("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s"),
+            ("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s"),
+        ];
+        if pauses.iter().any(|(name, _)| variables.get(name).is_some()) {
+            let [first, longest] = pauses.map(|(name, default)| variables.duration(name, default));
+            let millis = |time: Duration| time.as_millis().clamp(1, 3_600_000);
+            self.option("--xds-backoff-ms", format!("{},{}", millis(first?), millis(longest?)));
+        }
+        if let Some(bytes) = variables.get("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES") {
+            self.option("--xds-message-size", bytes);
+        }
         if variables.flag("FORCE_START_WITHOUT_INITIAL_CONFIG")? {
             self.options.push(("--xds-no-wait", None));
         }
@@ -390,6 +417,9 @@ impl Translation {
         }
         if variables.flag("MERGE_DOMAIN_CONFIG")? {
             self.options.push(("--envoy-merge", None));
+        }
+        if variables.flag("RESPONSE_DYNAMIC_METADATA")? {
+            self.options.push(("--envoy-metadata", None));
         }
         let is_apart = !variables.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT")?;
         let is_quota = variables.flag("QUOTA_MODE")?;

@@ -126,6 +126,8 @@ pub(super) struct Alternatives {
     /// Whether requests were charged by this limit alone, once each, and the keys have had room.
     is_comparable: bool,
     is_bounded: bool,
+    /// Whether there were more keys than are followed.
+    is_full: bool,
     kind: Kind,
 }
 
@@ -169,6 +171,7 @@ impl Alternatives {
             bounds,
             is_comparable: true,
             is_bounded: true,
+            is_full: false,
             kind,
         })
     }
@@ -213,8 +216,14 @@ impl Alternatives {
         if self.room < self.most {
             self.room = self.most.min(self.room * 2);
         } else {
+            self.is_full = self.is_comparable;
             self.give_up();
         }
+    }
+
+    /// How many keys were too many to follow, if there were.
+    pub(super) fn too_many(&self) -> Option<usize> {
+        self.is_full.then_some(self.most)
     }
 
     /// Responses change what is charged, which the alternatives do not follow.
@@ -385,8 +394,9 @@ mod tests {
         for key in 0..16 {
             assert!(alternatives.ask(key, 1, 1_000_000, true, true));
         }
-        assert!(alternatives.compared().is_some());
+        assert!(alternatives.compared().is_some() && alternatives.too_many().is_none());
         alternatives.ask(16, 1, 1_000_000, true, true);
         assert!(alternatives.compared().is_none() && alternatives.rows.capacity() == 0);
+        assert_eq!(alternatives.too_many(), Some(16));
     }
 }

@@ -198,6 +198,13 @@ fn notes(judge: &Judge) -> Vec<String> {
             rounded(span)
         ));
     }
+    let alternatives = |policy: &Policy| policy.alternatives.as_ref()?.too_many();
+    for (policy, most) in counts.policies.iter().filter_map(|it| Some((it, alternatives(it)?))) {
+        notes.push(format!(
+            "what other algorithms would have refused is not known for {}: more than {most} keys have spent and not recovered",
+            policy.name
+        ));
+    }
     for (what, count) in &counts.responses_lack {
         notes.push(format!(
             "{count} responses were settled without {what}, which the log does not have"

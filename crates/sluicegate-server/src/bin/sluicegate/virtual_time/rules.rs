@@ -41,7 +41,7 @@ impl Rules {
             asked.fetch_add(1, Ordering::Relaxed);
             0.0
         };
-        let live = Live::open(path, Environment::new().clock(&clock).cpu(idle));
+        let live = Live::open(path, Environment::new().clock(&clock).cpu(idle).never_reloaded());
         let live = live.map_err(|error| error.to_string())?;
         live.kept_by(Memory::builder().clock(&clock).build())
             .map_err(|error| error.in_file(path.display().to_string()).to_string())?;
