@@ -64,17 +64,17 @@ fn redis(
 }
 
 /// What can count in any store.
-pub(crate) trait Counts {
+pub(crate) trait WithStore {
     fn store(self, store: impl Store<Future: Send + 'static> + Send + Sync + 'static) -> Self;
 }
 
-impl Counts for ServiceBuilder {
+impl WithStore for ServiceBuilder {
     fn store(self, store: impl Store<Future: Send + 'static> + Send + Sync + 'static) -> Self {
         self.store(store)
     }
 }
 
-impl Counts for Proxy {
+impl WithStore for Proxy {
     fn store(self, store: impl Store<Future: Send + 'static> + Send + Sync + 'static) -> Self {
         self.store(store)
     }
@@ -123,7 +123,7 @@ impl Counting {
     }
 
     /// What counts here. It shows the state of a store whose type it knows.
-    pub(crate) fn under<C: Counts>(&self, of: C) -> C {
+    pub(crate) fn under<C: WithStore>(&self, of: C) -> C {
         match self {
             Self::Memory(memory) => of.store(memory.clone()),
             Self::Redis(redis) => of.store(redis.clone()),

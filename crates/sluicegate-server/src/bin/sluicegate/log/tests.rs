@@ -241,6 +241,27 @@ fn values_have_names_of_ones_own() {
     assert!(records.err().expect("an error").contains("`remote_adr` is not known"));
 }
 
+/// Local times without a zone, as HAProxy writes them. In Berlin, the hour from two to three came twice on this day.
+#[test]
+fn an_hour_that_comes_twice_is_read_as_two() {
+    let times =
+        ["01:59:59", "02:10:00", "02:58:00", "02:57:00", "02:05:00", "02:50:00", "03:10:00"];
+    let lines = |begins: &str, ends: &str| {
+        times.map(|time| format!("{begins}2025-10-26 {time}{ends}\n")).concat()
+    };
+    let csv = format!("time,method,uri\n{}", lines("", ",GET,/"));
+    let apache = lines("[", "] \"GET / HTTP/1.1\"");
+    let zone = ["--time-zone", "Europe/Berlin"];
+    let format = ["--format", "[%{%Y-%m-%d %H:%M:%S}t] \"%r\""];
+    for (options, text) in [(zone.to_vec(), csv), ([zone, format].concat(), apache)] {
+        let (lines, summary) = read(&options, &[text.as_bytes()]);
+        let seconds = lines.iter().filter_map(|line| line.split("000 ").next()?.parse().ok());
+        let begins = 1_761_436_799_u64;
+        let minutes: Vec<u64> = seconds.map(|second: u64| (second - begins) / 60).collect();
+        assert_eq!(minutes, [0, 10, 57, 58, 65, 110, 130], "{summary}");
+    }
+}
+
 fn line(second: u32, path: &str) -> String {
     let (minute, second) = (second / 60, second % 60);
     format!(

@@ -1,8 +1,9 @@
 //! The times of a log.
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 /// Nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,8 +130,25 @@ impl TimeReader {
                 TimeZone::fixed(Offset::from_seconds(seconds).ok()?)
             }
         };
-        let instant = zone.to_timestamp(time).ok()?;
-        i64::try_from(instant.as_nanosecond()).ok()
+        self.instant(&zone, time)
+    }
+
+    /// The instant of a local time. Where clocks are set back, an hour comes twice: a time is that one of the two which is closer
+    /// to the minute that was read last. Times go back a little, because lines are written when responses end, so a step back
+    /// counts four times.
+    fn instant(&self, zone: &TimeZone, time: DateTime) -> Option<i64> {
+        let nanos = |instant: Timestamp| i64::try_from(instant.as_nanosecond()).ok();
+        let ambiguous = zone.to_ambiguous_timestamp(time);
+        let first = nanos(ambiguous.compatible().ok()?)?;
+        if !matches!(ambiguous.offset(), AmbiguousOffset::Fold { .. }) {
+            return Some(first);
+        }
+        let second = nanos(ambiguous.later().ok()?)?;
+        let distance = |instant: i64| match instant.saturating_sub(self.begins) {
+            ahead @ 0.. => ahead,
+            back => back.saturating_mul(-4),
+        };
+        Some(if distance(second) < distance(first) { second } else { first })
     }
 
     /// The digits behind the point, in nanoseconds, and the unit of the last one.
@@ -169,15 +187,15 @@ impl TimeReader {
     fn by_pattern(&mut self, text: &str) -> Option<Instant> {
         let pattern = self.pattern.as_deref()?;
         let parsed = strtime::parse(pattern, text).ok()?;
-        let instant = match parsed.to_timestamp() {
-            Ok(instant) => instant,
-            Err(_) => self.zone.to_timestamp(parsed.to_datetime().ok()?).ok()?,
+        let ns = match parsed.to_timestamp() {
+            Ok(instant) => i64::try_from(instant.as_nanosecond()).ok()?,
+            Err(_) => self.instant(&self.zone, parsed.to_datetime().ok()?)?,
         };
-        let ns = i64::try_from(instant.as_nanosecond()).ok()?;
         // A time that is no multiple of a unit was written in a finer one.
         let unit =
             [SECOND, 1_000_000, 1_000, 1].into_iter().find(|unit| ns % unit == 0).unwrap_or(1);
         self.resolution = self.resolution.min(unit);
+        self.begins = ns;
         Some(Instant { ns, unit })
     }
 }
