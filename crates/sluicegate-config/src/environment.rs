@@ -79,9 +79,9 @@ impl Environment {
         self
     }
 
-    /// Says that the policies are never read again, and that no process before or after counts in the same store. Then limits
-    /// need not carry over what was spent when their numbers change, except where tiers and cases share it. Most rows of
-    /// [`Memory`](sluicegate_core::Memory) take a fifth of the room.
+    /// Says that the policies are never read again, and that no process before or after this one counts in the same store. Limits
+    /// then carry over what was spent only between tiers and cases. Other rows of [`Memory`](sluicegate_core::Memory) take a fifth
+    /// of the room. A document that is not valid otherwise is not valid here either.
     #[must_use]
     pub fn never_reloaded(mut self) -> Self {
         self.is_never_reloaded = true;

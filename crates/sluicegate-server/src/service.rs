@@ -278,8 +278,9 @@ impl ServiceBuilder {
         self
     }
 
-    /// Repeats the domain, the descriptors and the hits of each request of Envoy in the metadata of the answer, which other filters
-    /// may read, as Envoy's service does if it is told to. The default is no: only answers about quotas have metadata.
+    /// Repeats the domain, the descriptors and the hits of each call of Envoy in the metadata of the answer, which other filters
+    /// may read, as Envoy's service does if it is told to. The default is no: only answers about quotas have metadata. Answers in
+    /// JSON never have any.
     pub fn metadata(mut self, metadata: bool) -> Self {
         self.metadata = metadata;
         self

@@ -17,6 +17,8 @@ pub(super) type Name = Arc<str>;
 pub(super) struct Context<'a> {
     pub(super) document: &'a Document,
     pub(super) environment: &'a Environment,
+    /// Whether limits carry over what was spent when their numbers change.
+    pub(super) carries: bool,
     /// The client's address, with the document's proxies.
     pub(super) ip: Ip,
     geoip: Option<GeoDatabase>,
@@ -30,10 +32,11 @@ const HOST: &str =
     "requests of HTTP/2 have no such header: expected `host`, which reads it in every version";
 
 impl<'a> Context<'a> {
-    pub(super) fn new(document: &'a Document, environment: &'a Environment) -> Self {
+    pub(super) fn new(document: &'a Document, environment: &'a Environment, carries: bool) -> Self {
         let mut context = Self {
             document,
             environment,
+            carries,
             ip: Ip::peer(),
             geoip: None,
             hours: None,

@@ -254,9 +254,8 @@ impl<'a> Names<'a> {
             None if has_several => (row_name.clone(), row_name),
             None => (rule.to_owned(), row_name),
         };
-        // Limits of other rules may have the same name.
-        let is_alone = matches!(budget, Budget::Only) && limit.own_name().is_none();
-        let is_carried = !(is_alone && context.environment.is_never_reloaded);
+        // Other lists of the rule have other numbers.
+        let is_carried = context.carries || !matches!(budget, Budget::Only);
         let named = limit.try_named(&name);
         let named = if is_carried { named.and_then(Limit::try_carried) } else { named };
         let named = if on_trial { named.and_then(Limit::try_shadow) } else { named };

@@ -91,7 +91,21 @@ impl Policies {
     /// Every error in the document, such as unknown tiers and functions, limits that are not valid, and duplicate
     /// names.
     pub fn new(document: &Document, environment: &Environment) -> Result<Self, PolicyError> {
-        let context = Context::new(document, environment);
+        let policies = Self::compile(document, environment, true)?;
+        // Only now, because limits that would share a row are found by rows that outlive a change of numbers.
+        if environment.is_never_reloaded {
+            return Self::compile(document, environment, false);
+        }
+        Ok(policies)
+    }
+
+    /// Compiles a document. `carries`: whether limits carry over what was spent when their numbers change.
+    fn compile(
+        document: &Document,
+        environment: &Environment,
+        carries: bool,
+    ) -> Result<Self, PolicyError> {
+        let context = Context::new(document, environment, carries);
         tiers::look(&context);
         let list = DocumentPath::Root.name("rules");
         let hold = match document.hold_until.unwrap_or_default() {

@@ -289,7 +289,6 @@ fn whoever_may_leave_a_key_out_is_told_of() {
     assert!(warnings[1].contains("keyed by a cookie (`session`)"), "{warnings:?}");
 }
 
-/// Only lists that share nothing: rules without cases and tiers, and limits without a name of their own.
 #[test]
 fn what_is_never_reloaded_carries_only_what_is_shared() {
     const FILE: &str = "[[rules]]\nname = \"plain\"\nkey = \"ip\"\nlimits = [\"2/minute\", \"9/hour\"]\n\
@@ -306,6 +305,28 @@ fn what_is_never_reloaded_carries_only_what_is_shared() {
     let as_usual = limits(&Environment::new());
     assert!(as_usual.iter().all(|limit| limit.ends_with(" carried")), "{as_usual:?}");
     let alone = limits(&Environment::new().never_reloaded());
-    let plain = ["2/minute named \"plain/minute\"", "9/hour named \"plain/hour\""];
-    assert_eq!((&alone[..2], &alone[2..]), (&plain.map(str::to_owned)[..], &as_usual[2..]));
+    let plain = as_usual[..3].iter().map(|limit| limit.replace(" carried", ""));
+    assert_eq!((&alone[..3], &alone[3..]), (&plain.collect::<Vec<_>>()[..], &as_usual[3..]));
+}
+
+/// By rows that do not outlive a change of numbers, these would be two.
+#[test]
+fn what_is_never_reloaded_has_the_errors_of_other_files() {
+    const ROW: &str = "{ rate = \"6/minute\", name = \"api/minute\" }";
+    let rule = |name: &str, limits: &str| {
+        format!("[[rules]]\nname = \"{name}\"\nkey = \"ip\"\nlimits = [{limits}]\n")
+    };
+    for file in [
+        rule("api", &format!("\"5/minute\", {ROW}")),
+        rule("api", "\"5/minute\"") + &rule("other", ROW),
+    ] {
+        let document = read_toml(&file).expect("a document");
+        let error = |environment: &Environment| {
+            let policies = Policies::new(&document, environment);
+            policies.expect_err("two limits of one row").to_string()
+        };
+        let expected = error(&Environment::new());
+        assert_eq!(error(&Environment::new().never_reloaded()), expected);
+        assert!(expected.contains("api/minute"), "{expected}");
+    }
 }

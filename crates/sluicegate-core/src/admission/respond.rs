@@ -19,7 +19,10 @@ pub struct Degraded;
 /// Left in the extensions of a response with which a limit refused the request, so that outer layers give their own
 /// charges back.
 #[derive(Debug, Clone, Copy)]
-pub struct Refused;
+pub struct Refused {
+    /// Whether the limit could not decide, because its store has failed.
+    pub is_undecided: bool,
+}
 
 /// The head of a response: its header fields and its extensions.
 pub trait ResponseHead: Headers + Extensions {
@@ -51,7 +54,8 @@ impl<S> Enforcer<S> {
             }
         });
         if refusal.gives_back() {
-            response.leave(Refused);
+            let is_undecided = matches!(refusal, Refusal::Unavailable(_));
+            response.leave(Refused { is_undecided });
         }
         if self.extensions == LeaveDecision::Nowhere {
             return;

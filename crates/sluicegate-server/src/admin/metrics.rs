@@ -1,5 +1,7 @@
 //! `/metrics` for Prometheus.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
@@ -42,7 +44,18 @@ impl Metrics {
     pub(crate) fn tidy(&self) {
         self.0.run_upkeep();
     }
+
+    /// Does so every few seconds. Never completes.
+    pub(crate) async fn keep_tidy(self) {
+        loop {
+            tokio::time::sleep(TIDY).await;
+            self.tidy();
+        }
+    }
 }
+
+/// How often what was measured is moved into histograms.
+pub(crate) const TIDY: Duration = Duration::from_secs(5);
 
 /// The usual path.
 pub(crate) const PATH: &str = "/metrics";

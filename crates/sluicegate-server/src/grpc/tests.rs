@@ -105,7 +105,7 @@ async fn calls_are_timed_for_the_dashboard() {
     assert_eq!(timed(), 2);
 }
 
-/// The names and the values are those of `ratelimitToMetadata` in Envoy's service.
+/// The names and the values are those of `ratelimitToMetadata` in Envoy's service, at its commit f2fb157.
 #[tokio::test]
 async fn an_answer_says_what_it_is_about_if_it_is_told_to() {
     let mut own = RateLimitDescriptor {

@@ -54,11 +54,17 @@ impl Bound {
         let (stop_serving, watched) = watch::channel(false);
         let (stop_admin, admin_watched) = watch::channel(false);
         let mut background = JoinSet::new();
+        let is_shown = admin.is_some();
         if let Some(admin) = admin {
             background.spawn(admin.serve(admin_watched, Duration::from_secs(1)));
         }
         if let Some(metrics) = metrics {
-            background.spawn(dashboard.follow(metrics));
+            // Without its port, nobody sees the dashboard.
+            if is_shown {
+                background.spawn(dashboard.follow(metrics));
+            } else {
+                background.spawn(metrics.keep_tidy());
+            }
         }
         let serving = tokio::spawn(proxied.serve(watched, drain));
         stop.await;

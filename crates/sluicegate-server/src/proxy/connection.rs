@@ -202,9 +202,11 @@ fn outcome_of<B>(response: &Response<B>) -> Option<RequestOutcome> {
     if extensions.get::<Admitted>().is_some() {
         return None;
     }
-    let is_undecided = extensions.get::<Problem>().is_some() || response.status().is_server_error();
-    let is_refused = extensions.get::<Refused>().is_some() || !is_undecided;
-    Some(if is_refused { RequestOutcome::Refused } else { RequestOutcome::Failed })
+    let is_undecided = match extensions.get::<Refused>() {
+        Some(refused) => refused.is_undecided,
+        None => extensions.get::<Problem>().is_some() || response.status().is_server_error(),
+    };
+    Some(if is_undecided { RequestOutcome::Failed } else { RequestOutcome::Refused })
 }
 
 /// Whether the proxy itself finds fault with a request. A refusal by a limit is none.
@@ -291,5 +293,39 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
             };
             Ok(response.map(|body| AnswerBody::new(body, record, in_flight, stalls.as_ref())))
         })
+    }
+}
+
+#[cfg(test)]
+mod outcome_tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    fn outcome(
+        status: StatusCode,
+        mark: Option<impl Clone + Send + Sync + 'static>,
+    ) -> Option<RequestOutcome> {
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        if let Some(mark) = mark {
+            response.extensions_mut().insert(mark);
+        }
+        outcome_of(&response)
+    }
+
+    #[test]
+    fn what_no_limit_decided_has_failed() {
+        const STATUS: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        const UNMARKED: Option<()> = None;
+        let refused = |is_undecided| outcome(STATUS, Some(Refused { is_undecided }));
+        assert_eq!(refused(false), Some(RequestOutcome::Refused));
+        assert_eq!(refused(true), Some(RequestOutcome::Failed));
+        // A client that leaves out its key is refused, and one that sends what is no request is not decided about.
+        assert_eq!(outcome(StatusCode::BAD_REQUEST, UNMARKED), Some(RequestOutcome::Refused));
+        let own = outcome(StatusCode::BAD_REQUEST, Some(Problem("no request")));
+        assert_eq!(own, Some(RequestOutcome::Failed));
+        assert_eq!(outcome(STATUS, UNMARKED), Some(RequestOutcome::Failed));
+        assert_eq!(outcome(STATUS, Some(Admitted)), None);
     }
 }

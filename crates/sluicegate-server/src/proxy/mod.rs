@@ -153,7 +153,8 @@ impl Proxy {
         self
     }
 
-    /// Notes the keys that are refused most, for the dashboard.
+    /// Notes the keys that are refused most, for the dashboard. It shows them as they are unless the watch is
+    /// [redacted](Watch::redacted), and whom another limit would refuse if the watch notes [peaks](Watch::with_peaks).
     pub fn watch(mut self, watch: &Watch) -> Self {
         self.watch = Some(watch.clone());
         self

@@ -44,7 +44,7 @@ pub(crate) fn numbered(unit: i32) -> Option<Unit> {
     Unit::named(RateLimitUnit::try_from(unit).ok()?.as_str_name())
 }
 
-/// An answer as a message. With the hits of the whole request, `described`, it has metadata about each request.
+/// An answer as a message. `described`, the hits of the whole request: if given, every answer has metadata.
 pub(super) fn response(
     request: &Request<'_>,
     answer: &Answer,

@@ -10,7 +10,7 @@ use super::latency::Latency;
 use super::numbers::Numbers;
 use super::peaks::PeaksStatus;
 use super::store::Source;
-use crate::admin::metrics::Metrics;
+use crate::admin::metrics::{Metrics, TIDY};
 use crate::health::Health;
 use crate::policies::Policies;
 
@@ -25,9 +25,6 @@ const EVERY: Duration = Duration::from_secs(5);
 
 /// How often counters are read.
 const READ: Duration = Duration::from_secs(1);
-
-/// How many readings are between two times at which measurements are moved into histograms.
-const TIDY: u64 = 5;
 
 /// Everything that a status is made of. Clones are the same dashboard.
 #[derive(Debug, Clone)]
@@ -86,7 +83,7 @@ impl Dashboard {
     pub(crate) async fn follow(self, metrics: Metrics) {
         for second in 0_u64.. {
             self.read(&metrics.render());
-            if second.is_multiple_of(TIDY) {
+            if second.is_multiple_of(TIDY.as_secs()) {
                 metrics.tidy();
             }
             tokio::time::sleep(READ).await;

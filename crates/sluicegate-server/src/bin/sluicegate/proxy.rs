@@ -66,7 +66,6 @@ async fn pass(options: Proxy) -> Result<(), Box<dyn Error>> {
     let store = Counting::new(&store, DEADLINE)?;
     let mut proxy = store
         .under(sluicegate_server::proxy::Proxy::new(live))
-        .watch(&shared::watch(show_keys)?)
         .metrics(&metrics)
         .drain_delay(Duration::from_secs(running.drain_delay))
         .drain(Duration::from_secs(running.drain));
@@ -74,7 +73,8 @@ async fn pass(options: Proxy) -> Result<(), Box<dyn Error>> {
         proxy = proxy.address(address);
     }
     if let Some(address) = admin.0 {
-        proxy = proxy.admin(address);
+        // Keys are noted for the dashboard alone.
+        proxy = proxy.admin(address).watch(&shared::watch(show_keys)?);
     }
     if let Some(token) = shared::token(admin_token.as_deref())? {
         proxy = proxy.token(token);

@@ -10,7 +10,7 @@ use sluicegate_config::proxy::UpstreamTls;
 use sluicegate_core::key::Proxies;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::admin::metrics::Metrics;
-use sluicegate_server::{Fields, PoliciesError, Server, ServerError, Service, StatsD, Tls, Xds};
+use sluicegate_server::{Fields, Server, ServerError, Service, StatsD, Tls, Xds};
 use tracing::{info, warn};
 
 use crate::like::{self, Like};
@@ -219,7 +219,7 @@ pub(super) struct XdsOptions {
     #[arg(long, value_name = "NAME", requires = "xds")]
     pub(super) xds_server_name: Option<String>,
     /// How many milliseconds to wait before the management server is called again: at first, and at most.
-    #[arg(long, value_name = "MS,MS", requires = "xds", value_delimiter = ',', num_args = 2)]
+    #[arg(long, value_name = "MS,MS", requires = "xds", value_delimiter = ',')]
     #[arg(default_value = "500,15000", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub(super) xds_backoff_ms: Vec<u64>,
     /// How many bytes a message of the management server may have.
@@ -229,7 +229,7 @@ pub(super) struct XdsOptions {
 }
 
 impl XdsOptions {
-    fn server(&self) -> Result<Option<Xds>, PoliciesError> {
+    fn server(&self) -> Result<Option<Xds>, Box<dyn Error>> {
         let Some(url) = &self.xds else { return Ok(None) };
         let mut xds = Xds::new(url, &self.xds_node)?;
         if let Some(metadata) = &self.xds_metadata {
@@ -246,9 +246,11 @@ impl XdsOptions {
         if tls != UpstreamTls::default() {
             xds = xds.tls(tls)?;
         }
-        if let [first, longest] = *self.xds_backoff_ms {
-            xds = xds.backoff(Duration::from_millis(first), Duration::from_millis(longest));
-        }
+        let [first, longest] = *self.xds_backoff_ms else {
+            let what = "--xds-backoff-ms: expected two numbers, such as 500,15000";
+            return Err(what.into());
+        };
+        let xds = xds.backoff(Duration::from_millis(first), Duration::from_millis(longest));
         Ok(Some(xds.max_message(self.xds_message_size as usize)))
     }
 }
@@ -376,8 +378,8 @@ pub(super) struct Deciding {
     /// Takes every limit of Envoy's files for a quota, and refuses a request only if all of its descriptors are over.
     #[arg(long, requires = "envoy_counting")]
     pub(super) envoy_quotas: bool,
-    /// Repeats the domain, the descriptors and the hits of each request of Envoy in the metadata of the answer, which other filters
-    /// may read.
+    /// Repeats the domain, the descriptors and the hits of each call of Envoy in the metadata of the answer, which other filters
+    /// may read. Answers in JSON have none.
     #[arg(long)]
     pub(super) envoy_metadata: bool,
     /// Lets several files of Envoy's service have one domain, which has the descriptors of all then.

@@ -1,4 +1,6 @@
-use super::support::{OK, Running, Upstream};
+use sluicegate_server::admin::Token;
+
+use super::support::{OK, Running, Upstream, proxy};
 
 const GET: &[u8] = b"GET /a?b=c HTTP/1.1\r\nhost: example.com\r\nconnection: close\r\n\r\n";
 
@@ -284,6 +286,21 @@ async fn health_is_on_the_admin_port_alone() {
     assert!(proxy.admin("/readyz").await.starts_with("HTTP/1.1 200 "));
     let health = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     assert!(proxy.answer(health).await.starts_with("HTTP/1.1 404 "));
+}
+
+/// Another site may have pointed its name at this host.
+#[tokio::test]
+async fn what_the_admin_port_shows_is_for_operators_alone() {
+    let upstream = Upstream::start(OK).await;
+    let open = Running::start(upstream.address, "", "").await;
+    let token = Token::new("0123456789abcdef").expect("a token");
+    let url = format!("http://{}", upstream.address);
+    let guarded = Running::run(proxy(&url, "", "").token(token)).await;
+    for path in ["/v1/status", "/v1/peaks", "/v1/openapi.json", "/rlconfig"] {
+        assert!(open.admin(path).await.starts_with("HTTP/1.1 403 "), "{path}");
+        assert!(guarded.admin(path).await.starts_with("HTTP/1.1 401 "), "{path}");
+    }
+    assert!(guarded.admin("/readyz").await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]

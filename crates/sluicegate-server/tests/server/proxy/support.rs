@@ -99,7 +99,7 @@ impl Running {
     }
 }
 
-fn proxy(url: &str, listen: &str, more: &str) -> Proxy {
+pub(crate) fn proxy(url: &str, listen: &str, more: &str) -> Proxy {
     let document = read_toml(&text(url, listen, more)).expect("a document");
     let policies = Policies::new(&document, &Environment::new()).expect("policies");
     of(Live::of(policies))

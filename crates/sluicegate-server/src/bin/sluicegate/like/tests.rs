@@ -1,4 +1,9 @@
+use std::ffi::OsString;
+
+use clap::Parser as _;
+
 use super::*;
+use crate::Cli;
 
 fn translated(variables: &[(&str, &str)]) -> Result<Translation, String> {
     let read = |name: &str| {
@@ -191,6 +196,14 @@ fn variables_become_options() {
         (&[("LOG_LEVEL", "debug"), ("REDIS_URL", "")], &["--log-level=debug"]),
     ] {
         assert_eq!(options(variables), expected, "{variables:?}");
+        let read = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let words = ["sluicegate", "serve", "--like", "envoy-ratelimit"].map(OsString::from);
+        let words = completed(words.to_vec(), &read).expect("a command");
+        let parsed = Cli::try_parse_from(words);
+        assert!(parsed.is_ok(), "{variables:?}: {}", parsed.unwrap_err());
     }
     let ageless = translated(&[("GRPC_MAX_CONNECTION_AGE", "0")]);
     assert!(ageless.is_err_and(|what| what.contains("`0` is no duration")));

@@ -244,8 +244,10 @@ fn values_have_names_of_ones_own() {
 /// Local times without a zone, as HAProxy writes them. In Berlin, the hour from two to three came twice on this day.
 #[test]
 fn an_hour_that_comes_twice_is_read_as_two() {
-    let times =
-        ["01:59:59", "02:10:00", "02:58:00", "02:57:00", "02:05:00", "02:50:00", "03:10:00"];
+    let times = [
+        "01:59:59", "02:10:00", "02:30:00", "02:58:00", // The next request took 27 minutes.
+        "02:31:00", "02:59:00", "02:05:00", "02:59:10", "02:30:00", "02:50:00", "03:10:00",
+    ];
     let lines = |begins: &str, ends: &str| {
         times.map(|time| format!("{begins}2025-10-26 {time}{ends}\n")).concat()
     };
@@ -258,7 +260,7 @@ fn an_hour_that_comes_twice_is_read_as_two() {
         let seconds = lines.iter().filter_map(|line| line.split("000 ").next()?.parse().ok());
         let begins = 1_761_436_799_u64;
         let minutes: Vec<u64> = seconds.map(|second: u64| (second - begins) / 60).collect();
-        assert_eq!(minutes, [0, 10, 57, 58, 65, 110, 130], "{summary}");
+        assert_eq!(minutes, [0, 10, 30, 31, 58, 59, 59, 65, 90, 110, 130], "{summary}");
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct TimeReader {
     minute: String,
     offset: String,
     begins: i64,
+    /// The latest instant so far.
+    latest: i64,
     /// The finest unit so far.
     resolution: i64,
 }
@@ -38,6 +40,7 @@ impl TimeReader {
             minute: String::new(),
             offset: String::new(),
             begins: 0,
+            latest: 0,
             resolution: SECOND,
         }
     }
@@ -104,6 +107,7 @@ impl TimeReader {
         };
         if self.minute != minute || self.offset != rest {
             self.begins = self.minute(read(minute)?, rest)?;
+            self.latest = self.latest.max(self.begins);
             minute.clone_into(&mut self.minute);
             rest.clone_into(&mut self.offset);
         }
@@ -134,8 +138,7 @@ impl TimeReader {
     }
 
     /// The instant of a local time. Where clocks are set back, an hour comes twice: a time is that one of the two which is closer
-    /// to the minute that was read last. Times go back a little, because lines are written when responses end, so a step back
-    /// counts four times.
+    /// to the latest so far. Lines are written when responses end, so their times may go back.
     fn instant(&self, zone: &TimeZone, time: DateTime) -> Option<i64> {
         let nanos = |instant: Timestamp| i64::try_from(instant.as_nanosecond()).ok();
         let ambiguous = zone.to_ambiguous_timestamp(time);
@@ -144,10 +147,7 @@ impl TimeReader {
             return Some(first);
         }
         let second = nanos(ambiguous.later().ok()?)?;
-        let distance = |instant: i64| match instant.saturating_sub(self.begins) {
-            ahead @ 0.. => ahead,
-            back => back.saturating_mul(-4),
-        };
+        let distance = |instant: i64| instant.abs_diff(self.latest);
         Some(if distance(second) < distance(first) { second } else { first })
     }
 
@@ -195,7 +195,7 @@ impl TimeReader {
         let unit =
             [SECOND, 1_000_000, 1_000, 1].into_iter().find(|unit| ns % unit == 0).unwrap_or(1);
         self.resolution = self.resolution.min(unit);
-        self.begins = ns;
+        self.latest = self.latest.max(ns);
         Some(Instant { ns, unit })
     }
 }

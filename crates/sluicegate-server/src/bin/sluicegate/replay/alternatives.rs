@@ -221,7 +221,7 @@ impl Alternatives {
         }
     }
 
-    /// How many keys were too many to follow, if there were.
+    /// How many keys are followed, if there were too many. Half of them had not recovered at a time.
     pub(super) fn too_many(&self) -> Option<usize> {
         self.is_full.then_some(self.most)
     }

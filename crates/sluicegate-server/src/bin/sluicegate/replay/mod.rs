@@ -59,7 +59,8 @@ pub(crate) struct Replay {
     /// Shows the keys of clients, such as addresses, instead of digests that change with every run.
     #[arg(long)]
     show_keys: bool,
-    /// How many keys each store of a limit has room for. Each takes 40 bytes or more, and about 200 where tiers and cases share what was spent.
+    /// How many keys each store of a limit has room for. Each takes 40 bytes or more, and about 200 where tiers and cases share
+    /// what was spent.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     keys: u32,
 }

@@ -17,13 +17,13 @@ use self::ask::Server;
 use crate::shared;
 use crate::terminal::print;
 
-/// Shows in a terminal what a running server does.
+/// Shows in a terminal what a running server or proxy does.
 ///
 /// It shows what the dashboard on the admin port shows, and asks that port for it: rates, refused keys, latency, the store,
 /// and the policies in force. `q` ends it, arrows scroll.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// The server's admin port, such as `10.0.0.7:6070` or `http://10.0.0.7:6070`.
+    /// Its admin port, such as `10.0.0.7:6070` or `http://10.0.0.7:6070`.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6070", aliases = ["admin", "url"])]
     address: String,
     /// The token of the admin port, if it has one.
