@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use memchr::{memchr, memrchr};
+
 use super::record::{Entry, Span};
 use super::time::{Instant, TimeReader};
 
@@ -212,7 +214,7 @@ impl<'b> Draft<'b> {
     }
 
     fn request(&mut self, line: &str) {
-        let Some((method, rest)) = line.split_once(' ') else {
+        let Some((method, rest)) = cut(line, b' ') else {
             self.is_malformed = true;
             return;
         };
@@ -227,8 +229,8 @@ impl<'b> Draft<'b> {
         }
         self.method = Some(self.span(method));
         // Without a version, it is a request of HTTP/0.9, or the server logs none.
-        let target = match rest.rsplit_once(' ') {
-            Some((target, version)) if version.starts_with("HTTP/") => target,
+        let target = match memrchr(b' ', rest.as_bytes()) {
+            Some(at) if rest[at + 1..].starts_with("HTTP/") => &rest[..at],
             _ => rest,
         };
         self.target(target);
@@ -237,11 +239,11 @@ impl<'b> Draft<'b> {
     fn target(&mut self, target: &str) {
         // HAProxy writes bytes that could do harm as `#22`. Another `#` begins a fragment, which frameworks drop.
         let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-        let target = match target.split_once('#') {
+        let target = match cut(target, b'#') {
             Some((target, rest)) if !is_code(rest) => target,
             _ => target,
         };
-        let (before, query) = target.split_once('?').unzip();
+        let (before, query) = cut(target, b'?').unzip();
         let mut path = before.unwrap_or(target);
         if !path.starts_with('/')
             && let Some((_, behind)) = path.split_once("://")
@@ -293,6 +295,14 @@ impl<'b> Draft<'b> {
             peer: self.peer,
         })
     }
+}
+
+/// The text before the first of these bytes, which is one of ASCII, and the text behind it. Several times as fast as that of the
+/// standard library where texts are short.
+#[inline]
+pub(super) fn cut(text: &str, byte: u8) -> Option<(&str, &str)> {
+    let at = memchr(byte, text.as_bytes())?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// A log may have a time twice, such as `$time_local` and `$msec`: the finer one counts.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use super::Summary;
-use super::field::{Draft, Unread};
+use super::field::{Draft, Unread, cut};
 use super::format::Format;
 use super::record::{Batch, Record};
 use super::source::{Piece, Source};
@@ -158,7 +158,11 @@ impl OrderedLog {
         summary.unread += too_long;
         let mut batch = Batch { text, ..Batch::default() };
         let names = self.format.headers.0.len();
-        for line in batch.text.lines() {
+        let mut rest = &*batch.text;
+        while !rest.is_empty() {
+            let (line, behind) = cut(rest, b'\n').unwrap_or((rest, ""));
+            rest = behind;
+            let line = line.strip_suffix('\r').unwrap_or(line);
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }

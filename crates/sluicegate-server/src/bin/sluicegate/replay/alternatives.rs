@@ -10,7 +10,7 @@ use sluicegate_core::adapter::{Attempt, ByHash, Keys, State, decide};
 use crate::check::words;
 use crate::virtual_time::micros;
 
-/// Most keys with a row, which take 200 MB. The table would double with the next key. If more than half of the keys have not
+/// Most keys with a row, which take 120 MB. The table would double with the next key. If more than half of the keys have not
 /// recovered by then, nothing is compared any more.
 const MOST_KEYS: usize = 900_000;
 
@@ -20,21 +20,21 @@ const FIRST_ROOM: usize = 1 << 16;
 /// The most alternatives with two words: two algorithms and two bounds.
 const WITH_WORDS: usize = 4;
 
-/// The most alternatives with a log: the bounds of a log.
-const LOGS: usize = 2;
-
-/// What the alternatives know of a key.
+/// What the alternatives know of a key. It is small, because looking at one that is not in the cache is what most of the time goes
+/// into.
 #[derive(Default)]
 struct Row {
     words: [[u64; 2]; WITH_WORDS],
-    logs: [Log; LOGS],
+    log: Log,
+    /// Only a log has two bounds that are logs.
+    second_log: Option<Box<Log>>,
 }
 
 /// When something was spent, and how much, in order of time. Most keys come once in a while, so the last one needs no
 /// allocation. A store rounds the times of long logs, of which it could not keep all.
 #[derive(Default)]
 struct Log {
-    older: VecDeque<(u64, u64)>,
+    older: Option<Box<VecDeque<(u64, u64)>>>,
     newest: (u64, u64),
     total: u64,
 }
@@ -42,11 +42,15 @@ struct Log {
 impl Log {
     fn take(&mut self, limit: &Limit, now: u64, cost: u64) -> bool {
         let period = limit.period().map_or(0, micros);
-        while let Some((_, cost)) = self.older.front().filter(|(stamp, _)| stamp + period <= now) {
-            self.total -= cost;
-            self.older.pop_front();
+        let mut is_alone = true;
+        if let Some(older) = &mut self.older {
+            while let Some((_, cost)) = older.front().filter(|(stamp, _)| stamp + period <= now) {
+                self.total -= cost;
+                older.pop_front();
+            }
+            is_alone = older.is_empty();
         }
-        if self.older.is_empty() && self.newest.0 + period <= now {
+        if is_alone && self.newest.0 + period <= now {
             (self.newest, self.total) = ((now, 0), 0);
         }
         let is_admitted = cost <= limit.count() - self.total;
@@ -55,7 +59,7 @@ impl Log {
             if self.newest.0 == now {
                 self.newest.1 += cost;
             } else {
-                self.older.push_back(self.newest);
+                self.older.get_or_insert_default().push_back(self.newest);
                 self.newest = (now, cost);
             }
         }
@@ -78,7 +82,8 @@ struct Alternative {
 #[derive(Clone, Copy)]
 enum Place {
     Words(usize),
-    Log(usize),
+    Log,
+    SecondLog,
 }
 
 impl Alternative {
@@ -93,7 +98,8 @@ impl Alternative {
                 row.words[place] = state.words;
                 outcome.is_admitted()
             }
-            Place::Log(place) => row.logs[place].take(limit, at, cost),
+            Place::Log => row.log.take(limit, at, cost),
+            Place::SecondLog => row.second_log.get_or_insert_default().take(limit, at, cost),
         };
         self.refused += u64::from(!is_admitted);
     }
@@ -105,7 +111,10 @@ impl Alternative {
                 let fresh_in = self.limit.fresh_in(&State::of(row.words[place]), at);
                 fresh_in.is_some_and(|time| time.is_zero())
             }
-            Place::Log(place) => row.logs[place].is_fresh(&self.limit, at),
+            Place::Log => row.log.is_fresh(&self.limit, at),
+            Place::SecondLog => {
+                row.second_log.as_ref().is_none_or(|log| log.is_fresh(&self.limit, at))
+            }
         }
     }
 }
@@ -143,14 +152,15 @@ impl Alternatives {
     pub(super) fn new(limit: &Limit) -> Option<Self> {
         let (kind, count, period) = (Kind::of(limit)?, limit.count(), limit.period()?);
         let mut limits = Vec::new();
-        let (mut with_words, mut logs) = (0, 0);
+        let mut words = 0..WITH_WORDS;
+        let mut logs = [Place::Log, Place::SecondLog].into_iter();
         let mut add = |limit: Limit| {
-            let (of_kind, place): (_, fn(usize) -> Place) = match Kind::of(&limit) {
-                Some(Kind::Log) => (&mut logs, Place::Log),
-                _ => (&mut with_words, Place::Words),
+            let place = match Kind::of(&limit) {
+                Some(Kind::Log) => logs.next(),
+                _ => words.next().map(Place::Words),
             };
-            limits.push(Alternative { limit, place: place(*of_kind), refused: 0 });
-            *of_kind += 1;
+            let place = place.expect("no limit has more alternatives");
+            limits.push(Alternative { limit, place, refused: 0 });
             limits.len() - 1
         };
         let mut algorithms = Vec::new();

@@ -12,7 +12,9 @@ pub(super) struct Counts {
     pub(super) requests: u64,
     /// Requests that were answered with 429, as the log has it.
     pub(super) refused_live: u64,
-    pub(super) outcomes: BTreeMap<&'static str, u64>,
+    pub(super) served: u64,
+    /// All other outcomes.
+    pub(super) not_served: BTreeMap<&'static str, u64>,
     pub(super) policies: Vec<Policy>,
     pub(super) unjudged: BTreeMap<String, Unjudged>,
     /// What the responses of the log lack, and how often it was looked for.
@@ -39,6 +41,22 @@ pub(super) struct Verdict {
     pub(super) outcome: &'static str,
     /// The key at the first limit that refuses it, and the hash of it.
     pub(super) key: Option<(KeyBuf, u64)>,
+}
+
+impl Counts {
+    pub(super) fn count(&mut self, verdict: &Verdict) {
+        match verdict.outcome {
+            // Most are.
+            "served" => self.served += 1,
+            other => *self.not_served.entry(other).or_default() += 1,
+        }
+    }
+
+    /// How many requests had each outcome.
+    pub(super) fn outcomes(&self) -> BTreeMap<&'static str, u64> {
+        let served = (self.served > 0).then_some(("served", self.served));
+        self.not_served.iter().map(|(outcome, count)| (*outcome, *count)).chain(served).collect()
+    }
 }
 
 impl Verdict {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use sluicegate::adapter::{Charge, Refusal};
 use sluicegate_config::Policies;
-use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::adapter::KnownLimit;
 use sluicegate_core::adapter::peaks::Peaks;
+use sluicegate_core::adapter::{ByHash, KeyHash};
 use sluicegate_core::key::{KeyBuf, Missing};
 use sluicegate_core::limit::Decision;
 
@@ -37,7 +37,7 @@ pub(super) struct Judge {
     keys: usize,
     hash: KeyHash,
     /// The index of the policy of each limit, by the identity of the limit.
-    by_id: HashMap<u64, usize>,
+    by_id: ByHash<usize>,
     /// Whether each decision is looked at, because some limit does more than to serve or refuse.
     is_curious: bool,
     /// Whether other algorithms are asked beside the limits.
@@ -90,7 +90,7 @@ impl Judge {
             limit,
             keys,
             hash,
-            by_id: HashMap::new(),
+            by_id: ByHash::default(),
             is_curious,
             has_alternatives: true,
             candidates: vec![0; suspects.len()],
@@ -121,7 +121,7 @@ impl Judge {
             Err(missing) if missing.is_client() => Verdict::of("incomplete"),
             Err(_) => Verdict::of("failed"),
         };
-        *self.counts.outcomes.entry(verdict.outcome).or_default() += 1;
+        self.counts.count(&verdict);
         if let Some(traffic) = &mut self.traffic {
             traffic.add(self.counts.last, verdict.is_refused());
         }

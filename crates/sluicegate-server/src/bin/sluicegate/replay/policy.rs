@@ -62,6 +62,8 @@ pub(super) struct Policy {
     clients: HashSet<u64, BuildHasherDefault<Hashed>>,
     pub(super) touched: ByHash<Touched>,
     pub(super) paths: HashMap<String, u64>,
+    /// Room for the text of a path.
+    path: String,
     /// Refusals.
     pub(super) peak: Peak,
     pub(super) series: Series,
@@ -100,6 +102,7 @@ impl Policy {
             clients: HashSet::default(),
             touched: HashMap::default(),
             paths: HashMap::new(),
+            path: String::new(),
             peak: Peak::default(),
             series: Series::from(begun),
             alternatives: None,
@@ -154,12 +157,16 @@ impl Policy {
         }
         self.peak.add(at / 60_000_000);
         self.series.add(at);
-        let path = format!("{} {}", record.method, group_of(record.path));
+        // Most refusals are of a path that is known.
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        path.extend([record.method, " ", group_of(record.path)]);
         if let Some(count) = self.paths.get_mut(&path) {
             *count += 1;
         } else if self.paths.len() < PATHS {
-            self.paths.insert(path, 1);
+            self.paths.insert(path.clone(), 1);
         }
+        self.path = path;
     }
 
     /// Whether more clients were refused than are followed.

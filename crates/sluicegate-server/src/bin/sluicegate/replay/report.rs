@@ -140,7 +140,8 @@ pub(super) struct Differences {
 
 impl Report {
     pub(super) fn new(rules: &str, judge: &Judge, keys: &ShowKeys) -> Self {
-        let Counts { requests, outcomes, policies, unjudged, .. } = &judge.counts;
+        let Counts { requests, policies, unjudged, .. } = &judge.counts;
+        let outcomes = judge.counts.outcomes();
         let of = |name: &str| outcomes.get(name).copied().unwrap_or_default();
         let unjudged = unjudged.iter().map(|(rule, unjudged)| UnjudgedReport {
             rule: rule.clone(),
@@ -155,8 +156,8 @@ impl Report {
             requests: *requests,
             first: is_any.then(|| time(judge.counts.first)),
             last: is_any.then(|| time(last)),
-            outcomes: outcomes.clone(),
             refused_share: share(of("refused") + of("redirected"), *requests),
+            outcomes,
             policies: policies.iter().map(|policy| PolicyReport::new(policy, last, keys)).collect(),
             unjudged: unjudged.collect(),
             notes: notes(judge),
