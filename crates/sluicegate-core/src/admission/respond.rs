@@ -17,8 +17,9 @@ use crate::limit::Decision;
 pub struct Degraded;
 
 /// Left in the extensions of a response with which a limit refused the request, so that outer layers give their own
-/// charges back.
-#[derive(Debug, Clone, Copy)]
+/// charges back. The default is the mark of a limit that is exceeded.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Refused {
     /// Whether the limit could not decide, because its store has failed.
     pub is_undecided: bool,

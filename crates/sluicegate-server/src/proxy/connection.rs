@@ -318,7 +318,11 @@ mod outcome_tests {
     fn what_no_limit_decided_has_failed() {
         const STATUS: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         const UNMARKED: Option<()> = None;
-        let refused = |is_undecided| outcome(STATUS, Some(Refused { is_undecided }));
+        let refused = |is_undecided| {
+            let mut refused = Refused::default();
+            refused.is_undecided = is_undecided;
+            outcome(STATUS, Some(refused))
+        };
         assert_eq!(refused(false), Some(RequestOutcome::Refused));
         assert_eq!(refused(true), Some(RequestOutcome::Failed));
         // A client that leaves out its key is refused, and one that sends what is no request is not decided about.

@@ -39,7 +39,7 @@ pub(crate) fn full() -> Response<Full<Bytes>> {
     let why = "the application is serving as many requests as it is allowed; try again in 1 s";
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, why);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(SOON.as_secs()));
-    response.extensions_mut().insert(Refused { is_undecided: false });
+    response.extensions_mut().insert(Refused::default());
     response
 }
 

@@ -271,7 +271,7 @@ fn refused<B, R, ResBody>(
     let content_type = request.headers().get(CONTENT_TYPE).cloned();
     let content_type = content_type.as_ref().map(HeaderValue::as_bytes);
     let mut response = layer.response(shed, content_type, || request.into_parts().0);
-    response.extensions_mut().insert(Refused { is_undecided: false });
+    response.extensions_mut().insert(Refused::default());
     response.map(Body::from_bytes)
 }
 

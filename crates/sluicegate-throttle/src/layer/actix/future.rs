@@ -159,7 +159,7 @@ where
                         // that it was not served: they listen while this future is dropped.
                         Dispatch::Refuse(shed) => {
                             let mut response = response(&inside.layer, shed, request.request());
-                            response.extensions_mut().insert(Refused { is_undecided: false });
+                            response.extensions_mut().insert(Refused::default());
                             let response = request.into_response(response);
                             queued.is_unserved = false;
                             return Poll::Ready(Ok(response.map_into_right_body()));
