@@ -34,6 +34,7 @@ struct Row {
 /// allocation. A store rounds the times of long logs, of which it could not keep all.
 #[derive(Default)]
 struct Log {
+    #[expect(clippy::box_collection, reason = "most keys have none, and a row is small")]
     older: Option<Box<VecDeque<(u64, u64)>>>,
     newest: (u64, u64),
     total: u64,
