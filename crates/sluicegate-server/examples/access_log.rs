@@ -1,7 +1,7 @@
 //! Writes an access log in combined format to its standard output, the same for the same numbers.
 //!
-//! `cargo run --release -p sluicegate-server --example access_log -- LINES CLIENTS` writes this many lines, 400 for each second,
-//! from up to so many addresses. Few of them send most, as Zipf's law has it.
+//! `cargo run --release -p sluicegate-server --example access_log -- LINES CLIENTS` writes this number of lines, 400 for each
+//! second. Requests come from at most `CLIENTS` addresses. A few addresses send most of the requests, by Zipf's law.
 
 use std::env;
 use std::error::Error;
@@ -24,8 +24,10 @@ const AGENTS: [&str; 4] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let numbers: Vec<u64> = env::args().skip(1).map(|it| it.parse()).collect::<Result<_, _>>()?;
-    let &[lines, clients] = &numbers[..] else {
-        return Err("expected the number of lines, and that of clients".into());
+    let &[lines, clients @ (1..)] = &numbers[..] else {
+        return Err(
+            "expected the number of lines, and the number of clients, which is at least 1".into()
+        );
     };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut random = Random(1);

@@ -71,12 +71,13 @@ impl Amounts {
         let name = context.rule_name(&spec.name, &path.name("name")).unwrap_or("rule");
         // A refusal would keep the other rules from charging the request, so shadow rules have shadow limits.
         let on_trial = spec.reject == Some(document::Reject::Shadow);
-        let names = Names::new(name, lists(spec, context), on_trial);
+        // Tiers and cases have other numbers for what was spent.
+        let is_carried = context.carries || spec.tiers.is_some() || !spec.cases.is_empty();
+        let names = Names::new(name, lists(spec, context), on_trial, is_carried);
         let otherwise = match &spec.tiers {
             None => {
                 let path = path.name("limits");
-                let budget = if spec.cases.is_empty() { Budget::Only } else { Budget::Shared };
-                names.give(&spec.limits, budget, &path, context).map(Self::Always)
+                names.give(&spec.limits, Budget::Shared, &path, context).map(Self::Always)
             }
             Some(tiers) => {
                 if !spec.limits.is_empty() {

@@ -17,7 +17,7 @@ pub(super) type Name = Arc<str>;
 pub(super) struct Context<'a> {
     pub(super) document: &'a Document,
     pub(super) environment: &'a Environment,
-    /// Whether limits carry over what was spent when their numbers change.
+    /// Whether all limits carry over what was spent when their numbers change.
     pub(super) carries: bool,
     /// The client's address, with the document's proxies.
     pub(super) ip: Ip,

@@ -165,6 +165,8 @@ pub(super) struct Names<'a> {
     has_several: bool,
     /// Whether the rule is a shadow rule. Then its limits are shadow limits.
     on_trial: bool,
+    /// Whether limits carry over what was spent when their numbers change.
+    is_carried: bool,
 }
 
 /// Which limits a list shares its budget with.
@@ -172,8 +174,6 @@ pub(super) struct Names<'a> {
 pub(super) enum Budget<'a> {
     /// Limits with the same names in other lists.
     Shared,
-    /// None: the rule has no other list.
-    Only,
     /// None: a case that the client can choose, identified by this text.
     Own(&'a str),
 }
@@ -184,6 +184,7 @@ impl<'a> Names<'a> {
         rule: &'a str,
         lists: impl IntoIterator<Item = &'l [document::Limit]>,
         on_trial: bool,
+        is_carried: bool,
     ) -> Self {
         let mut limits = lists.into_iter().flatten();
         // Most rules have one limit, and files may have 100,000 rules: its text is not read for this.
@@ -194,7 +195,7 @@ impl<'a> Names<'a> {
             }
             _ => false,
         };
-        Self { rule, has_several, on_trial }
+        Self { rule, has_several, on_trial, is_carried }
     }
 
     /// The name of the rule.
@@ -214,7 +215,7 @@ impl<'a> Names<'a> {
         let mut named = Vec::<Limit>::with_capacity(limits.len());
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
-            let Some(limit) = context.check(&path, self.name(limit, budget, context)) else {
+            let Some(limit) = context.check(&path, self.name(limit, budget)) else {
                 continue;
             };
             let name = limit.name();
@@ -239,13 +240,8 @@ impl<'a> Names<'a> {
         context.check(path, Limits::try_from_iter(named))
     }
 
-    fn name(
-        &self,
-        limit: &Limit,
-        budget: Budget<'_>,
-        context: &Context<'_>,
-    ) -> Result<Limit, String> {
-        let Self { rule, has_several, on_trial } = *self;
+    fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
+        let Self { rule, has_several, on_trial, is_carried } = *self;
         // The row has the period even where the name has none, so that a second limit may be added to the rule, which
         // changes the names, without losing what was spent.
         let row_name = format!("{rule}/{}", limit.period_name());
@@ -254,14 +250,12 @@ impl<'a> Names<'a> {
             None if has_several => (row_name.clone(), row_name),
             None => (rule.to_owned(), row_name),
         };
-        // Other lists of the rule have other numbers.
-        let is_carried = context.carries || !matches!(budget, Budget::Only);
         let named = limit.try_named(&name);
         let named = if is_carried { named.and_then(Limit::try_carried) } else { named };
         let named = if on_trial { named.and_then(Limit::try_shadow) } else { named };
         let named = named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))?;
         Ok(match budget {
-            Budget::Shared | Budget::Only => named.counted_as(&row),
+            Budget::Shared => named.counted_as(&row),
             // No name of a limit contains a NUL.
             Budget::Own(case) => named.counted_as(&format!("\0{row} {case}")),
         })

@@ -99,7 +99,7 @@ impl Policies {
         Ok(policies)
     }
 
-    /// Compiles a document. `carries`: whether limits carry over what was spent when their numbers change.
+    /// Compiles a document. `carries`: whether all limits carry over what was spent when their numbers change.
     fn compile(
         document: &Document,
         environment: &Environment,

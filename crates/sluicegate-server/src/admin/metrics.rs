@@ -40,22 +40,17 @@ impl Metrics {
         self.0.render()
     }
 
-    /// Moves what was measured into histograms, so that it does not pile up while nobody asks.
-    pub(crate) fn tidy(&self) {
-        self.0.run_upkeep();
-    }
-
-    /// Does so every few seconds. Never completes.
+    /// Moves what was measured into histograms every few seconds, so that it does not pile up while nobody asks. Never completes.
     pub(crate) async fn keep_tidy(self) {
         loop {
             tokio::time::sleep(TIDY).await;
-            self.tidy();
+            self.0.run_upkeep();
         }
     }
 }
 
 /// How often what was measured is moved into histograms.
-pub(crate) const TIDY: Duration = Duration::from_secs(5);
+const TIDY: Duration = Duration::from_secs(5);
 
 /// The usual path.
 pub(crate) const PATH: &str = "/metrics";

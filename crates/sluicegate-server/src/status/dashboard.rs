@@ -10,7 +10,7 @@ use super::latency::Latency;
 use super::numbers::Numbers;
 use super::peaks::PeaksStatus;
 use super::store::Source;
-use crate::admin::metrics::{Metrics, TIDY};
+use crate::admin::metrics::Metrics;
 use crate::health::Health;
 use crate::policies::Policies;
 
@@ -81,13 +81,13 @@ impl Dashboard {
 
     /// Reads the counters of `metrics` once a second, and keeps the metrics tidy. Never completes.
     pub(crate) async fn follow(self, metrics: Metrics) {
-        for second in 0_u64.. {
-            self.read(&metrics.render());
-            if second.is_multiple_of(TIDY.as_secs()) {
-                metrics.tidy();
+        let reading = async {
+            loop {
+                self.read(&metrics.render());
+                tokio::time::sleep(READ).await;
             }
-            tokio::time::sleep(READ).await;
-        }
+        };
+        tokio::join!(reading, metrics.clone().keep_tidy());
     }
 
     /// Reads the counters from the text of the metrics.

@@ -33,8 +33,8 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// How far a share that was found in a sample of so many may be from the true one, with a certainty of 95 %: 1.96 times the
-/// greatest standard deviation, which is that of a half.
+/// The margin of error of a share in a sample of this size, with a certainty of 95 %. It is 1.96 times the standard deviation of a
+/// share of one half, which is the largest.
 pub(crate) fn margin(sample: usize) -> String {
     percent(0.98 / (sample as f64).sqrt())
 }

@@ -5,12 +5,16 @@ use clap::Parser as _;
 use super::*;
 use crate::Cli;
 
-fn translated(variables: &[(&str, &str)]) -> Result<Translation, String> {
-    let read = |name: &str| {
+/// An environment with these variables.
+fn set_to(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    move |name: &str| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
-    };
-    Translation::new(&read)
+    }
+}
+
+fn translated(variables: &[(&str, &str)]) -> Result<Translation, String> {
+    Translation::new(&set_to(variables))
 }
 
 /// The options of an environment beside those of an empty one.
@@ -196,12 +200,8 @@ fn variables_become_options() {
         (&[("LOG_LEVEL", "debug"), ("REDIS_URL", "")], &["--log-level=debug"]),
     ] {
         assert_eq!(options(variables), expected, "{variables:?}");
-        let read = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
         let words = ["sluicegate", "serve", "--like", "envoy-ratelimit"].map(OsString::from);
-        let words = completed(words.to_vec(), &read).expect("a command");
+        let words = completed(words.to_vec(), &set_to(variables)).expect("a command");
         let parsed = Cli::try_parse_from(words);
         assert!(parsed.is_ok(), "{variables:?}: {}", parsed.unwrap_err());
     }

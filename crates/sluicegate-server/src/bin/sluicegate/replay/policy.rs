@@ -8,6 +8,7 @@ use std::time::Duration;
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::peaks::Peaks;
 use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
+use sluicegate_core::adapter::{ByHash, Hashed};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::LimitStatus;
 
@@ -17,7 +18,6 @@ use crate::log::Record;
 use crate::peak::Peak;
 use crate::series::Series;
 use crate::suggest::group_of;
-use sluicegate_core::adapter::{ByHash, Hashed};
 
 /// Most clients of a policy that are told apart. Each takes about 16 bytes.
 const CLIENTS: usize = 1 << 24;
@@ -158,15 +158,13 @@ impl Policy {
         self.peak.add(at / 60_000_000);
         self.series.add(at);
         // Most refusals are of a path that is known.
-        let mut path = std::mem::take(&mut self.path);
-        path.clear();
-        path.extend([record.method, " ", group_of(record.path)]);
-        if let Some(count) = self.paths.get_mut(&path) {
+        self.path.clear();
+        self.path.extend([record.method, " ", group_of(record.path)]);
+        if let Some(count) = self.paths.get_mut(&self.path) {
             *count += 1;
         } else if self.paths.len() < PATHS {
-            self.paths.insert(path.clone(), 1);
+            self.paths.insert(self.path.clone(), 1);
         }
-        self.path = path;
     }
 
     /// Whether more clients were refused than are followed.

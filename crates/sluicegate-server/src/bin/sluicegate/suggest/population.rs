@@ -1,10 +1,10 @@
 //! All clients: each of them while they fit, then a sample of them by hash, and those who come most.
 
+use sluicegate_core::adapter::ByHash;
 use sluicegate_core::adapter::peaks::{LEVELS, level, level_of};
 
 use super::client::{Arrival, Client};
 use super::ladder::{RATES, WINDOWS, rates};
-use sluicegate_core::adapter::ByHash;
 
 /// As many clients who come most are followed when not all are.
 const HEAVY: usize = 1_024;
