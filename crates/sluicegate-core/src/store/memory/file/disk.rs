@@ -42,8 +42,8 @@ pub(super) struct Folder {
     file: Option<File>,
     /// How many bytes were appended to it.
     length: u64,
-    /// Held until the end, and by the system until the process ends.
-    lock: File,
+    /// Locked until the end.
+    pub(super) lock: File,
 }
 
 impl Folder {
@@ -65,6 +65,15 @@ impl Folder {
         // Not the file itself, because each new file takes its place.
         let lock = lock(&beside(&path, ".lock"))?;
         Ok(Self { path, file: None, length: 0, lock })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing the file is not enough. A child process has it open too from its fork until it runs its own program,
+        // and the lock belongs to all who have it open.
+        #[cfg(unix)]
+        let _ = rustix::fs::flock(&self.lock, rustix::fs::FlockOperation::Unlock);
     }
 }
 

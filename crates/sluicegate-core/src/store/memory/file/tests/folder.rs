@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::super::disk::Folder;
 use super::*;
 
 fn build(file: &Path, clock: &ManualClock) -> std::io::Result<Memory> {
@@ -117,6 +118,19 @@ fn two_stores_do_not_write_one_file_after_its_lock_was_removed() {
     drop((first, second));
     let store = build(&file, &clock).expect("it can be read");
     assert_eq!([1, 2].map(|key| remaining(&store, limit, key)), [10, 9]);
+}
+
+/// From the fork until it runs its own program, a child has every file of its parent open.
+#[cfg(unix)]
+#[test]
+fn a_child_that_is_being_started_does_not_keep_the_lock_of_a_dropped_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counts");
+    let first = Folder::open(file.clone()).expect("nobody else has it");
+    let in_child = first.lock.try_clone().expect("a second descriptor");
+    drop(first);
+    let second = Folder::open(file).expect("the first gave it back");
+    drop((in_child, second));
 }
 
 #[cfg(unix)]
