@@ -1,11 +1,11 @@
 //! What a crate logs.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// A subscriber that keeps a line for each event. Clones share the lines.
 ///
@@ -20,6 +20,15 @@ impl Log {
     /// Keeps the events whose target begins like this.
     pub fn of(target: &'static str) -> Self {
         Self { target, lines: Arc::default() }
+    }
+
+    /// Keeps the events of this thread while `run` runs.
+    pub fn during(&self, run: impl FnOnce()) {
+        // Where only one subscriber was ever there, `tracing` asks that of the thread that comes to an event first whether
+        // anybody wants it, and remembers the answer for all. That may be the thread of another test, which has none.
+        static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Log::of("none")));
+        LazyLock::force(&SECOND);
+        tracing::subscriber::with_default(self.clone(), run);
     }
 
     /// The lines since the last call.

@@ -15,7 +15,7 @@
 //! use sluicegate_governor::Governor;
 //!
 //! let store = Governor::new();
-//! let limit = Limit::per_second(50).burst(2);
+//! let limit = Limit::per_minute(60).burst(2);
 //! assert!(store.check(&limit).is_ok());
 //!
 //! let mut key = KeyBuf::new();

@@ -18,7 +18,7 @@ impl Sentinel {
         let prepare = |directory: &Path| {
             let lines = format!(
                 "sentinel monitor main 127.0.0.1 {port} 1\n\
-                 sentinel down-after-milliseconds main 300\n\
+                 sentinel down-after-milliseconds main 60000\n\
                  sentinel failover-timeout main 3000\n"
             );
             fs::write(directory.join("sentinel.conf"), lines).expect("the directory is ours");
@@ -37,6 +37,14 @@ impl Sentinel {
             replicas.iter().any(named).then_some(())
         });
         sentinel
+    }
+
+    /// Kills the master, which this sentinel watches, so that the replica takes its place.
+    pub fn fail_over(&self, master: &Server) {
+        // Before, a master that waits for the processor is not replaced.
+        let patience = ["SENTINEL", "SET", "main", "down-after-milliseconds", "300"];
+        self.0.cli(patience).expect("it is set");
+        master.kill();
     }
 
     /// The server.

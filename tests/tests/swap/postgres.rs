@@ -158,7 +158,7 @@ fn statements_are_prepared_once() {
 fn swaps_that_come_at_the_same_time_are_all_answered() {
     let prefix = own_prefix();
     let stores: Vec<_> = (0..2).map(|_| open(patient(engine(), &prefix))).collect();
-    let limit = Limit::fixed_window(1_000, DAY);
+    let limit = Limit::fixed_window(1_000, DAY).from_first();
     runtime().block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..64_usize {
@@ -181,7 +181,7 @@ fn swaps_that_come_at_the_same_time_are_all_answered() {
 #[test]
 fn processes_get_exactly_the_limit() {
     let prefix = own_prefix();
-    let limit = Limit::fixed_window(500, DAY);
+    let limit = Limit::fixed_window(500, DAY).from_first();
     let stores: Vec<_> = (0..4).map(|_| open(patient(engine(), &prefix))).collect();
     let admitted = count(&stores, limit, 400);
     assert_eq!(admitted, 500);
@@ -198,7 +198,7 @@ fn count(stores: &[Swap<Postgres<Pool>>], limit: Limit, requests: usize) -> u64 
             .map(|(own, store)| {
                 tokio::spawn(async move {
                     let mut charge = Charge::of(limit, key("alice"), 1);
-                    let of_own = Limit::fixed_window(1_000_000, DAY).named("own");
+                    let of_own = Limit::fixed_window(1_000_000, DAY).from_first().named("own");
                     charge.add(of_own, key(&own.to_string()), 1).expect("two limits");
                     take(&store, &charge).await.is_some_and(|outcome| outcome.is_admitted())
                 })
@@ -320,7 +320,7 @@ fn a_stricter_isolation_costs_other_tries_and_no_errors() {
         let prefix = own_prefix();
         let stores: Vec<_> =
             (0..4).map(|_| open(patient(Postgres::new(pool_of(&config)), &prefix))).collect();
-        let limit = Limit::fixed_window(500, DAY);
+        let limit = Limit::fixed_window(500, DAY).from_first();
         assert_eq!(count(&stores, limit, 200), 500, "{isolation}");
         let failures = stores.iter().map(|store| store.counts().failures).sum::<u64>();
         assert_eq!(failures, 0, "{isolation}");
@@ -392,7 +392,7 @@ fn every_error_says_why() {
 fn connections_that_are_cut_lose_and_keep_nothing() {
     let server = servers::Postgres::start();
     let postgres = migrated(Postgres::new(pool(&server)));
-    let limit = Limit::fixed_window(100_000, DAY);
+    let limit = Limit::fixed_window(100_000, DAY).from_first();
     let millis = Duration::from_millis;
     let store = || open(patient(postgres.clone(), "cut:").breaker(0, millis(1), millis(20)));
     let stores = [store(), store()];
@@ -424,7 +424,7 @@ fn connections_that_are_cut_lose_and_keep_nothing() {
 #[test]
 fn a_decision_that_is_too_late_is_given_back() {
     let prefix = own_prefix();
-    let limit = Limit::fixed_window(10, DAY);
+    let limit = Limit::fixed_window(10, DAY).from_first();
     let charge = Charge::of(limit, key("alice"), 1);
     let store = open(patient(engine(), &prefix).deadline(Duration::from_millis(200)));
     let patient = open(patient(engine(), &prefix));
@@ -458,7 +458,7 @@ fn a_server_that_is_killed_comes_back_with_a_logged_table() {
         Duration::from_millis(10),
         Duration::from_millis(50),
     ));
-    let limit = Limit::fixed_window(1_000_000, DAY);
+    let limit = Limit::fixed_window(1_000_000, DAY).from_first();
     let charge = Charge::of(limit, key("alice"), 1);
     let mut admitted = 0;
     let mut take = || {
@@ -487,7 +487,7 @@ fn a_replica_takes_the_place_of_a_killed_server() {
     let millis = Duration::from_millis;
     let store = Swap::builder(both).deadline(Duration::from_secs(5));
     let store = open(store.breaker(5, millis(10), millis(50)));
-    let limit = Limit::fixed_window(1_000_000, DAY);
+    let limit = Limit::fixed_window(1_000_000, DAY).from_first();
     let charge = Charge::of(limit, key("alice"), 1);
     let take = || {
         let outcome = answer(store.take(&charge)).ok()?;

@@ -85,13 +85,10 @@ mod tests {
     fn told(about: impl Fn(&Contact)) -> (Vec<String>, String) {
         let recorder = PrometheusBuilder::new().build_recorder();
         let (shown, log) = (recorder.handle(), Log::of(module_path!().trim_end_matches("::tests")));
-        let lines = log.clone();
-        metrics::with_local_recorder(&recorder, || {
-            tracing::subscriber::with_default(log, || about(&Contact::new()));
-        });
+        metrics::with_local_recorder(&recorder, || log.during(|| about(&Contact::new())));
         let shown = shown.render();
         let value = shown.lines().find_map(|line| line.strip_prefix("sluicegate_master_away "));
-        (lines.taken(), value.expect("a gauge").to_owned())
+        (log.taken(), value.expect("a gauge").to_owned())
     }
 
     #[test]

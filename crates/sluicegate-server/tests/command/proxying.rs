@@ -143,14 +143,11 @@ fn a_proxy_limits_reloads_logs_and_answers_its_last_request() {
 
 #[test]
 fn a_proxy_that_is_stopped_and_started_goes_on_counting() {
-    let application = TcpListener::bind("127.0.0.1:0").unwrap();
-    let upstream = application.local_addr().unwrap().to_string();
-    // Nobody answers there any more: an admitted request gets 502.
-    drop(application);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("proxy.toml");
-    std::fs::write(&file, config(&upstream, "2/day burst 2")).unwrap();
+    std::fs::write(&file, config("127.0.0.1:1", "2/day burst 2")).unwrap();
     let counts = directory.path().join("counts");
+    // Nobody answers there: an admitted request gets 502.
     for expected in ["502", "502", "429"] {
         let mut proxy = Proxied::start(&file, &["--state", counts.to_str().unwrap()]);
         let address = proxy.address("proxied");

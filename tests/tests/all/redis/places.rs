@@ -68,7 +68,7 @@ fn a_process_that_will_be_killed() {
     else {
         return;
     };
-    let lease = Duration::from_secs(1);
+    let lease = Duration::from_secs(5);
     let store = open(patient().url(&url).prefix(&prefix).concurrency_lease(lease));
     assert!(take(&store, &alice(EIGHT, 2)).is_admitted());
     println!("\nready");

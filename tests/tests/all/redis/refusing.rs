@@ -86,7 +86,7 @@ fn the_master_that_the_sentinels_chose_is_called() {
     let store = open(builder.sentinel("main", [sentinel.server().url()]));
     assert_eq!(attempts(&store, &charge("alice"), 1, 3).admitted, 3);
     replica.catch_up(&master);
-    master.kill();
+    sentinel.fail_over(&master);
     assert!(decides(&store, &charge("alice")), "by the new master, which has counted three");
     assert_eq!(sentinel.master(), replica.server().address().port());
     assert_eq!(attempts(&store, &charge("alice"), 1, 5).admitted, 1);

@@ -134,7 +134,7 @@ fn a_user_with_the_documented_rights_follows_the_sentinels_to_a_new_master() {
     works(&store);
     assert!(answer(store.take(&charge)).expect("a decision").is_admitted());
     replica.catch_up(&master);
-    master.kill();
+    sentinel.fail_over(&master);
     until("the new master to decide", || answer(store.take(&charge)).ok());
     // One after another: a breaker that has just closed lets more calls through as calls are answered.
     let tally = attempts(&store, &charge, 1, 200);

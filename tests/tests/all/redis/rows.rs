@@ -60,7 +60,7 @@ const BUCKETS: usize = 4;
 /// A limit, a cost, and how long the row matters after that charge.
 fn worths() -> [(Limit, u64, Duration); 12] {
     [
-        (Limit::per_minute(60), 1, SECOND),
+        (Limit::per_minute(60), 10, SECOND * 10),
         (Limit::per_minute(60), 30, SECOND * 30),
         (Limit::per_minute(60).refill(60, MINUTE), 5, MINUTE),
         (Limit::leaky_bucket(60, MINUTE).queue(10), 7, SECOND * 7),

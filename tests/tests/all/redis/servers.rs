@@ -104,7 +104,7 @@ fn a_sentinel_makes_the_replica_the_master() {
     let replica = Replica::of(&master);
     let sentinel = Sentinel::watch(&master, &replica);
     assert_eq!(sentinel.master(), master.address().port());
-    master.kill();
+    sentinel.fail_over(&master);
     let heir = replica.server().address().port();
     until("the failover", || (sentinel.master() == heir).then_some(()));
     until("the heir", || {

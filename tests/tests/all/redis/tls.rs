@@ -106,12 +106,13 @@ fn without_handshake(handshake: Handshake) -> (u16, Arc<AtomicUsize>) {
         let mut hanging = Vec::new();
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
+            // Before the client can see what becomes of it.
+            count.fetch_add(1, Ordering::SeqCst);
             match handshake {
                 Handshake::Closes => drop(stream),
                 Handshake::Answers(words) => drop(stream.write_all(words)),
                 Handshake::Hangs => hanging.push(stream),
             }
-            count.fetch_add(1, Ordering::SeqCst);
         }
     });
     (port, accepted)

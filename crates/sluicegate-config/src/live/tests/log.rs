@@ -9,7 +9,7 @@ use crate::{Diagnostic, Environment, Format, PolicyFile};
 /// The events while `run` runs.
 fn told(run: impl FnOnce()) -> Vec<String> {
     let log = Log::of("sluicegate_config");
-    tracing::subscriber::with_default(log.clone(), run);
+    log.during(run);
     log.taken()
 }
 

@@ -1,11 +1,11 @@
 //! The events for the operator, for tests to read.
 
 use std::fmt::{self, Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Keeps the events, one in each line.
 #[derive(Clone, Default)]
@@ -46,6 +46,10 @@ impl Visit for Line {
 
 /// The lines that `run` makes.
 pub(crate) fn logged(run: impl FnOnce()) -> Vec<String> {
+    // Where only one subscriber was ever there, `tracing` asks that of the thread that comes to an event first whether anybody
+    // wants it, and remembers the answer for all. That may be the thread of another test, which has none.
+    static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Log::default()));
+    LazyLock::force(&SECOND);
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), run);
     let lines = log.0.lock().unwrap();

@@ -141,9 +141,6 @@ async fn servers_share_counts_in_a_cluster_behind_sentinels_and_over_tls() {
     let master = servers::Server::start();
     let replica = servers::Replica::of(&master);
     let sentinel = servers::Sentinel::watch(&master, &replica);
-    // A master that waits for the processor is not replaced.
-    let patience = ["SENTINEL", "SET", "main", "down-after-milliseconds", "60000"];
-    sentinel.server().cli(patience).expect("it is set");
     let (named, sentinels) = ("redis://main", sentinel.server().url());
     let behind_sentinels = own(&["--redis", named, "--redis-sentinels", &sentinels]);
 

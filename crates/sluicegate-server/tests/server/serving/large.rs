@@ -50,8 +50,9 @@ async fn ten_thousand_rules_are_replaced_while_every_call_is_answered() {
     reloaded.expect("a valid file");
     done.store(true, Ordering::Relaxed);
     assert!(calls.await.expect("no panic") > 0);
-    // Without optimisation and beside other tests; `cargo build --release` takes a fraction of it.
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    // Without optimisation and beside other tests; `cargo build --release` takes a fraction of it. What grows with the
+    // square of the file takes hours.
+    assert!(took < Duration::from_secs(300), "{took:?}");
     let last = || vec![descriptor(&[("user", "user-9999")])];
     server.ask(last()).await;
     server.ask(last()).await;

@@ -55,7 +55,7 @@ fn threads_that_change_over_at_once_get_all_that_the_old_numbers_left() {
     const THREADS: usize = 10;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..2 {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();

@@ -300,9 +300,6 @@ async fn files_mean_the_same_behind_sentinels() {
     let master = Server::start();
     let replica = Replica::of(&master);
     let sentinel = Sentinel::watch(&master, &replica);
-    // A master that waits for the processor is not replaced.
-    let patience = ["SENTINEL", "SET", "main", "down-after-milliseconds", "60000"];
-    sentinel.server().cli(patience).expect("it is set");
     let known = format!("main,{}", sentinel.server().address());
     mean_what_they_mean_there(&[("REDIS_TYPE", "SENTINEL"), ("REDIS_URL", &known)]).await;
 }
