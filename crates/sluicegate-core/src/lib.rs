@@ -1,4 +1,4 @@
-//! What a rate limiter decides, without a framework, a runtime or I/O.
+//! What a rate limiter decides, without a framework, a runtime or a network.
 //!
 //! A request shows a [`View`](key::View) of itself to a [`Rule`](rule::Rule), which writes down what it is charged,
 //! the [`Charge`](adapter::Charge). A [`Store`](store::Store) answers the charge by running the one step of each

@@ -1,5 +1,6 @@
 //! A [store](sluicegate_core::store::Store) in any engine that can compare and swap rows, so that any number of processes
-//! share every limit. It supports all algorithms, and needs one round trip for a decision where nobody interferes.
+//! share every limit. It supports all algorithms, and needs one round trip for a decision about a row that it has seen and that
+//! nobody else has changed since.
 //!
 //! An [`Engine`] loads rows, and swaps some rows if each still has the version that is expected. [`Swap`] does the rest, with
 //! the step that `Memory` runs. PostgreSQL is the feature `postgres`.
