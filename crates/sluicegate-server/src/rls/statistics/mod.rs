@@ -95,14 +95,23 @@ impl Statistics {
     }
 
     fn no_domain(&self, request: &Request<'_>) {
-        let mut unknown = self.unknown();
-        let domain = plain(request.domain);
-        let known = unknown.get(&domain).cloned();
-        let room = unknown.len() < UNKNOWN && domain.len() <= LONGEST;
-        match known.or_else(|| room.then(|| Arc::clone(unknown.entry(domain).or_default()))) {
+        match self.count_of_unknown(request.domain) {
             Some(count) => count.add(request.descriptors.len() as u64),
             None => self.0.left_out.increment(1),
         }
+    }
+
+    /// The count of a domain that no file has. `None` if its name is too long, or one too many.
+    fn count_of_unknown(&self, domain: &str) -> Option<Arc<Count>> {
+        if domain.len() > LONGEST {
+            return None;
+        }
+        let domain = plain(domain);
+        let mut unknown = self.unknown();
+        if unknown.len() >= UNKNOWN && !unknown.contains_key(&domain) {
+            return None;
+        }
+        Some(Arc::clone(unknown.entry(domain).or_default()))
     }
 
     fn unknown(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Count>>> {
@@ -396,6 +405,7 @@ fn near_from(count: u32, share: f32) -> u64 {
 #[cfg(test)]
 mod tests {
     use sluicegate_config::envoy::service::{CurrentLimit, Descriptor, Unit};
+    use sluicegate_core::adapter::steps;
 
     use super::*;
 
@@ -455,6 +465,16 @@ mod tests {
         ] {
             assert_eq!(near_from(count, share), from, "{share} of {count}");
         }
+    }
+
+    #[test]
+    fn a_domain_that_is_too_long_for_a_name_is_not_read() {
+        let statistics = Statistics::new(0.8);
+        let domain = "1".repeat(LONGEST + 1);
+        let before = steps();
+        statistics.no_domain(&Request { domain: &domain, descriptors: Vec::new() });
+        assert_eq!(steps() - before, 0);
+        assert_eq!(statistics.text(), "");
     }
 
     #[test]

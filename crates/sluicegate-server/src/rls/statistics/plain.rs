@@ -1,5 +1,7 @@
 //! Names of clients in names of statistics.
 
+use sluicegate_core::adapter::step;
+
 /// A name without the characters that divide one line from the next, and a name from its value. The dots of addresses do not
 /// divide either.
 pub(super) fn plain(name: &str) -> String {
@@ -29,7 +31,8 @@ fn address(text: &str) -> usize {
             }
             length += 1;
         }
-        let digits = text[length..].bytes().take_while(u8::is_ascii_digit).count().min(3);
+        let behind = text[length..].bytes().inspect(|_| step(1));
+        let digits = behind.take(3).take_while(u8::is_ascii_digit).count();
         if digits == 0 {
             return 0;
         }
@@ -40,7 +43,20 @@ fn address(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_core::adapter::steps;
+
     use super::plain;
+
+    #[test]
+    fn a_name_takes_steps_that_its_length_bounds() {
+        for piece in ["1", "111.", "1.1.1.", "1.1.1.1"] {
+            let name = piece.repeat(1_000);
+            let before = steps();
+            plain(&name);
+            let taken = steps() - before;
+            assert!(taken <= 16 * name.len(), "{taken} steps for {piece}");
+        }
+    }
 
     #[test]
     fn no_name_divides_lines_and_addresses_do_not_divide_names() {
