@@ -271,31 +271,31 @@ impl Translation {
         [option, cluster, sentinels_option]: [&'static str; 3],
     ) -> Result<bool, String> {
         let named = |rest: &str| format!("{name}_{rest}");
-        let has_tls = variables.flag(&named("TLS"))? || url.starts_with("rediss://");
-        let scheme = if has_tls { "rediss" } else { "redis" };
+        let has_tls = variables.flag(&named("TLS"))? || url.split(',').any(asks_for_tls);
         let secret = variables.text(&named("AUTH"), "");
         let user = credentials(&secret);
+        let is_socket = variables.text(&named("SOCKET_TYPE"), "unix") == "unix";
         match &*variables.text(&named("TYPE"), "SINGLE").to_ascii_uppercase() {
-            "SINGLE" if url.contains("://") => self.option(option, url),
-            "SINGLE" if variables.text(&named("SOCKET_TYPE"), "unix") == "unix" => {
+            "SINGLE" if has_scheme(&url, &SOCKET) || is_socket && !url.contains("://") => {
                 if has_tls {
                     let what = "a Unix socket has no TLS, expected";
                     return Err(format!("{name}_TLS: {what} {name}_SOCKET_TYPE=tcp"));
                 }
                 let (user, password) = secret.split_once(':').unwrap_or(("", &secret));
-                let mut query = String::new();
+                let mut socket = without_scheme(&url, &SOCKET).to_owned();
+                // Of two, the last is taken.
                 for (name, value) in [("user", user), ("pass", password)] {
                     if !value.is_empty() {
-                        let mark = if query.is_empty() { '?' } else { '&' };
-                        query.push_str(&format!("{mark}{name}={}", escaped(value)));
+                        let mark = if socket.contains('?') { '&' } else { '?' };
+                        socket.push_str(&format!("{mark}{name}={}", escaped(value)));
                     }
                 }
-                self.option(option, format!("redis+unix://{url}{query}"));
+                self.option(option, format!("redis+unix://{socket}"));
             }
-            "SINGLE" => self.option(option, format!("{scheme}://{user}{url}")),
+            "SINGLE" => self.option(option, server(&url, &user, has_tls)),
             "CLUSTER" => {
                 let nodes: Vec<_> =
-                    url.split(',').map(|node| format!("{scheme}://{user}{node}")).collect();
+                    url.split(',').map(|node| server(node, &user, has_tls)).collect();
                 self.option(option, nodes.join(","));
                 self.options.push((cluster, None));
             }
@@ -305,8 +305,8 @@ impl Translation {
                 ))?;
                 let auth = credentials(&variables.text(&named("SENTINEL_AUTH"), ""));
                 let sentinels: Vec<_> =
-                    sentinels.split(',').map(|host| format!("{scheme}://{auth}{host}")).collect();
-                self.option(option, format!("{scheme}://{user}{master}"));
+                    sentinels.split(',').map(|host| server(host, &auth, has_tls)).collect();
+                self.option(option, server(master, &user, has_tls));
                 self.option(sentinels_option, sentinels.join(","));
             }
             other => {
@@ -472,6 +472,39 @@ fn object(pairs: &str) -> String {
     let fields: serde_json::Map<_, _> =
         pairs.map(|(name, value)| (name.to_owned(), value.into())).collect();
     serde_json::Value::Object(fields).to_string()
+}
+
+/// The schemes of a Redis over TCP, of one over TLS, and of one at a Unix socket.
+const TCP: [&str; 4] = ["redis", "valkey", "rediss", "valkeys"];
+const TLS: [&str; 2] = ["rediss", "valkeys"];
+const SOCKET: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
+
+/// The URL of a server that is given as `host:port` or as a URL. As in the service, what other variables say is for both:
+/// TLS, and the credentials, which are those of the URL only if there are no others.
+fn server(given: &str, credentials: &str, has_tls: bool) -> String {
+    let server = without_scheme(given, &TCP);
+    let server = match server.rsplit_once('@') {
+        Some((_, host)) if !credentials.is_empty() => host,
+        _ => server,
+    };
+    let scheme = if has_tls { "rediss" } else { "redis" };
+    format!("{scheme}://{credentials}{server}")
+}
+
+fn asks_for_tls(url: &str) -> bool {
+    has_scheme(url, &TLS)
+}
+
+fn has_scheme(url: &str, schemes: &[&str]) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))
+}
+
+/// What follows one of these schemes, or the whole text.
+fn without_scheme<'u>(url: &'u str, schemes: &[&str]) -> &'u str {
+    match url.split_once("://") {
+        Some((scheme, rest)) if schemes.contains(&scheme) => rest,
+        _ => url,
+    }
 }
 
 /// What stands in a URL before the host: `password` or `user:password`.

@@ -143,6 +143,38 @@ fn variables_become_options() {
                 "--redis-per-second-cluster",
             ],
         ),
+        (&[("REDIS_URL", "redis://r:1/3")], &["--redis=redis://r:1/3"]),
+        (&[("REDIS_URL", "redis://:t@r:1")], &["--redis=redis://:t@r:1"]),
+        (
+            &[tcp, ("REDIS_URL", "redis://r:1"), ("REDIS_AUTH", "s"), ("REDIS_TLS", "true")],
+            &["--redis=rediss://:s@r:1"],
+        ),
+        (
+            &[("REDIS_URL", "rediss://a:b@r:1"), ("REDIS_AUTH", "c:d"), ("REDIS_TLS_CACERT", "/a")],
+            &["--redis=rediss://c:d@r:1", "--redis-authorities=/a"],
+        ),
+        (&[("REDIS_URL", "valkey://:t@r:1"), ("REDIS_TLS", "true")], &["--redis=rediss://:t@r:1"]),
+        (
+            &[("REDIS_URL", "redis+unix:///r?db=2"), ("REDIS_AUTH", "s")],
+            &["--redis=redis+unix:///r?db=2&pass=s"],
+        ),
+        (
+            &[("REDIS_TYPE", "CLUSTER"), ("REDIS_URL", "redis://a:1,b:2"), ("REDIS_AUTH", "s")],
+            &["--redis=redis://:s@a:1,redis://:s@b:2", "--redis-cluster"],
+        ),
+        (
+            &[("REDIS_TYPE", "CLUSTER"), ("REDIS_URL", "a:1,rediss://:t@b:2")],
+            &["--redis=rediss://a:1,rediss://:t@b:2", "--redis-cluster"],
+        ),
+        (
+            &[
+                ("REDIS_TYPE", "SENTINEL"),
+                ("REDIS_URL", "main,redis://a:1,redis://:u@b:2"),
+                ("REDIS_AUTH", "s"),
+                ("REDIS_TLS", "true"),
+            ],
+            &["--redis=rediss://:s@main", "--redis-sentinels=rediss://a:1,rediss://:u@b:2"],
+        ),
         (
             &[tcp, ("REDIS_URL", "r:1"), ("CACHE_KEY_PREFIX", "edge_")],
             &["--redis=redis://r:1", "--redis-prefix=sluicegate:edge_"],
@@ -292,6 +324,8 @@ fn what_cannot_be_honoured_stops_the_start_with_a_sentence() {
     let redis = [("REDIS_URL", "/r"), ("REDIS_PERSECOND", "true")];
     assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_PERSECOND_URL")));
     let redis = [("REDIS_URL", "/r"), ("REDIS_TLS", "true")];
+    assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_TLS")));
+    let redis = [("REDIS_URL", "redis+unix:///r"), ("REDIS_TLS", "true")];
     assert!(translated(&redis).is_err_and(|what| what.starts_with("REDIS_TLS")));
 }
 
