@@ -1,36 +1,26 @@
 //! Connections to the application, with or without TLS.
 
 use std::error::Error;
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::ServerError;
 use arc_swap::ArcSwap;
 use http::Uri;
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
 use sluicegate_config::proxy::Upstream;
-use tokio::net::TcpStream;
 use tokio_rustls::rustls;
 use tower_service::Service;
 
-use crate::run::{causes, client_connector};
+use crate::run::{ClientConnector, causes, client_connector};
 
 /// Opens connections to the application, each within the time that one may take. Clones share the files of
 /// `upstream.tls`.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: Arc<ArcSwap<TlsConnector>>,
+    inner: Arc<ArcSwap<ClientConnector>>,
     upstream: Upstream,
 }
-
-type TlsConnector = HttpsConnector<HttpConnector>;
-type Connection = MaybeHttpsStream<TokioIo<TcpStream>>;
-type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Connector {
     /// A connector for this application.
@@ -57,29 +47,20 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = Connection;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
+    type Response = <ClientConnector as Service<Uri>>::Response;
+    type Error = <ClientConnector as Service<Uri>>::Error;
+    type Future = <ClientConnector as Service<Uri>>::Future;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let mut inner = TlsConnector::clone(&self.inner.load());
-        // For the connection and the handshake of TLS together.
-        let time = self.upstream.connect_timeout;
-        Box::pin(async move {
-            let connected = async {
-                poll_fn(|cx| inner.poll_ready(cx)).await?;
-                inner.call(uri).await
-            };
-            tokio::time::timeout(time, connected).await.map_err(io::Error::from)?
-        })
+        ClientConnector::clone(&self.inner.load()).call(uri)
     }
 }
 
-fn connector(upstream: &Upstream) -> Result<TlsConnector, ServerError> {
+fn connector(upstream: &Upstream) -> Result<ClientConnector, ServerError> {
     let Upstream { tls, http2, connect_timeout, .. } = upstream;
     client_connector(tls.as_ref(), (*http2, *connect_timeout))
         .map_err(|error| ServerError::because("upstream.tls", error))

@@ -23,6 +23,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::connection::Certificate;
+use super::connector::ClientConnector;
 use super::error::ServerError;
 
 /// The longest file that is read, in bytes. Bundles of all public authorities are shorter.
@@ -214,8 +215,7 @@ fn client_config(
     }
 }
 
-/// Opens connections to a server, with TLS if `tls` says how. `version` says whether it speaks HTTP/2, and how long a
-/// connection may take.
+/// Opens connections to a server, with TLS if `tls` says how: in HTTP/2 if it speaks that, and each within this time.
 ///
 /// # Errors
 ///
@@ -223,7 +223,7 @@ fn client_config(
 pub(crate) fn client_connector(
     tls: Option<&UpstreamTls>,
     (http2, connect_timeout): (bool, Duration),
-) -> Result<HttpsConnector<HttpConnector>, ServerError> {
+) -> Result<ClientConnector, ServerError> {
     let mut tcp = HttpConnector::new();
     tcp.set_connect_timeout(Some(connect_timeout));
     tcp.set_nodelay(true);
@@ -233,7 +233,8 @@ pub(crate) fn client_connector(
             .map_err(|error| ServerError::because("TLS cannot be set up", error))
     };
     let Some(tls) = tls else {
-        return Ok((tcp, config(RootCertStore::empty(), None)?).into());
+        let plain = HttpsConnector::from((tcp, config(RootCertStore::empty(), None)?));
+        return Ok(ClientConnector::new(plain, connect_timeout));
     };
     let identity = tls.identity.as_ref().map(|(certificate, key)| read_identity(certificate, key));
     let roots = match &tls.authorities {
@@ -252,10 +253,11 @@ pub(crate) fn client_connector(
         }
     };
     // The client offers only the version that it is going to speak.
-    Ok(match http2 {
+    let connector = match http2 {
         true => builder.enable_http2().wrap_connector(tcp),
         false => builder.enable_http1().wrap_connector(tcp),
-    })
+    };
+    Ok(ClientConnector::new(connector, connect_timeout))
 }
 
 fn authorities_of_system() -> Result<RootCertStore, ServerError> {

@@ -244,6 +244,27 @@ async fn a_server_that_is_away_changes_nothing_and_is_called_again() {
     assert_eq!(limits(&policies), [THREE]);
 }
 
+/// The clock moves when nobody has anything to do.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_accepts_and_says_nothing_is_called_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let authorities = directory.path().join("ca.pem");
+    std::fs::write(&authorities, Authority::new("theirs").pem()).expect("a file");
+    let mut tls = UpstreamTls::default();
+    tls.authorities = Some(authorities);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let secure = Xds::new(&format!("https://{address}"), "").expect("a URL").tls(tls);
+    for xds in [secure.expect("valid files"), client(address)] {
+        let _following = Policies::new().follow(xds);
+        let mut silent = Vec::new();
+        for _ in 0..3 {
+            let soon = tokio::time::timeout(Duration::from_secs(60), listener.accept());
+            silent.push(soon.await.expect("another connection").expect("a connection"));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_message_that_is_too_large_ends_the_stream_and_what_is_in_force_stays() {
     let (address, mut streams) = Management::start().await;
