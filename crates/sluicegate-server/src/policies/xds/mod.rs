@@ -157,13 +157,11 @@ impl Xds {
     pub(super) fn follow(self, domains: LiveDomains) -> Following {
         let (told, first) = watch::channel(false);
         let task = tokio::spawn(async move {
-            let mut session = Session { node: self.node.clone(), version: String::new() };
-            let mut failed = 0;
+            let mut session = Session::new(&self.node);
             loop {
-                let before = session.version.clone();
                 let ended = self.stream(&mut session, &domains, &told).await;
-                // A server that sends something is there.
-                failed = if session.version == before { failed + 1 } else { 1 };
+                session.failed += 1;
+                let failed = session.failed;
                 let why = ended.map_or_else(
                     |error| Causes(&*error).to_string(),
                     |()| "the stream has ended".to_owned(),
@@ -203,6 +201,8 @@ impl Xds {
         }
         let mut responses = client.stream_aggregated_resources(call).await?.into_inner();
         while let Some(response) = responses.message().await? {
+            // A server that sends something is there, although it may be the version in force.
+            session.failed = 0;
             if response.type_url != RateLimitConfig::type_url() {
                 continue;
             }
@@ -251,9 +251,15 @@ struct Session {
     node: Node,
     /// The version in force, also over several streams.
     version: String,
+    /// How many streams in a row have ended without a response.
+    failed: u32,
 }
 
 impl Session {
+    fn new(node: &Node) -> Self {
+        Self { node: node.clone(), version: String::new(), failed: 0 }
+    }
+
     /// The first request of a stream.
     fn hello(&self) -> DiscoveryRequest {
         DiscoveryRequest {

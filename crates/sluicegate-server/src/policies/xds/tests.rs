@@ -10,6 +10,7 @@ use envoy_types::pb::google::protobuf::Any;
 use envoy_types::pb::ratelimit::config::ratelimit::v3::{RateLimitPolicy, RateLimitReplace};
 use sluicegate_core::rule::KnownLimits as _;
 use sluicegate_tests::certificates::Authority;
+use sluicegate_tests::log::Log;
 use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
@@ -265,6 +266,24 @@ async fn a_server_that_accepts_and_says_nothing_is_called_again() {
     }
 }
 
+/// A server that comes back as it was, and is lost again.
+#[tokio::test]
+async fn each_loss_of_a_server_that_has_answered_is_a_warning() {
+    let log = Log::of("sluicegate_server::policies::xds");
+    let _logged = tracing::subscriber::set_default(log.clone());
+    let (address, mut streams) = Management::start().await;
+    let pause = Duration::from_millis(1);
+    let _following = Policies::new().follow(client(address).backoff(pause, pause));
+    for _ in 0..3 {
+        let mut stream = streams.recv().await.expect("a stream");
+        stream.request().await;
+        stream.send("1", &[config("a", 3)]).await;
+    }
+    streams.recv().await.expect("another stream");
+    let lines = log.taken();
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.starts_with("WARN ")), "{lines:?}");
+}
+
 #[tokio::test]
 async fn a_message_that_is_too_large_ends_the_stream_and_what_is_in_force_stays() {
     let (address, mut streams) = Management::start().await;
@@ -410,7 +429,7 @@ async fn a_server_with_tls_is_checked_and_checks_this_one() {
     let xds = || Xds::new(&format!("https://{address}"), "this one").expect("a URL");
 
     let refused = async |xds: &Xds| {
-        let mut session = Session { node: xds.node.clone(), version: String::new() };
+        let mut session = Session::new(&xds.node);
         let told = watch::channel(false).0;
         let ended = xds.stream(&mut session, &LiveDomains::default(), &told).await;
         Causes(&*ended.expect_err("no stream")).to_string()
