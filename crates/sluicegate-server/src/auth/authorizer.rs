@@ -68,9 +68,8 @@ impl Authorizer {
         let begun = self.latency.begin();
         let answered = limited.call(request).await;
         let ended = match &answered {
-            Ok(response) if response.status().is_success() => RequestOutcome::Served,
-            Ok(response) if response.status().is_server_error() => RequestOutcome::Failed,
-            _ => RequestOutcome::Refused,
+            Ok(response) => RequestOutcome::of(response.status().as_u16()),
+            Err(never) => match *never {},
         };
         self.latency.end(begun, ended);
         match answered {

@@ -12,7 +12,7 @@ use super::counters::Failure;
 use super::rules::{self, without_limit};
 use crate::admission::Pending;
 use crate::service::Service;
-use crate::status::RequestOutcome;
+use crate::status::{RequestOutcome, Timing};
 
 /// How often a report is cut to what is left, when others spend at the same moment.
 const TURNS: usize = 3;
@@ -28,6 +28,21 @@ pub(crate) async fn answer(
     deadline: Duration,
 ) -> Result<Answer, Failure> {
     let begun = service.dashboard().latency().begin();
+    let answered = decided(service, request, deadline).await;
+    let ended = match &answered {
+        Ok(answer) if answer.is_over => RequestOutcome::Refused,
+        Ok(_) => RequestOutcome::Served,
+        Err(_) => RequestOutcome::Failed,
+    };
+    service.dashboard().latency().end(begun, ended);
+    answered
+}
+
+async fn decided(
+    service: &Service,
+    request: &Request<'_>,
+    deadline: Duration,
+) -> Result<Answer, Failure> {
     let policies = service.policies();
     let domains = policies.domains();
     let answered = match service.rules() {
@@ -48,17 +63,19 @@ pub(crate) async fn answer(
     if let (Some(statistics), Err(failure)) = (service.statistics(), &answered) {
         statistics.failed(failure);
     }
-    let ended = match &answered {
-        Ok(answer) if answer.is_over => RequestOutcome::Refused,
-        Ok(_) => RequestOutcome::Served,
-        Err(_) => RequestOutcome::Failed,
-    };
-    service.dashboard().latency().end(begun, ended);
     answered
 }
 
+/// Whether a request that was not read is over its limit, for this reason. It is counted.
+pub(super) fn unread(service: &Service, why: &dyn Display) -> bool {
+    let is_over = refused(service, why);
+    let ended = if is_over { RequestOutcome::Refused } else { RequestOutcome::Served };
+    service.dashboard().latency().end(Timing::default(), ended);
+    is_over
+}
+
 /// Counts a request that the client has to change. Returns whether it is over its limit: it is, unless nothing is refused.
-pub(super) fn refused(service: &Service, why: &dyn Display) -> bool {
+fn refused(service: &Service, why: &dyn Display) -> bool {
     service.rls_counters().count_bad();
     service.health().failed("rls", "refused", why);
     !service.envoy_settings().shadow

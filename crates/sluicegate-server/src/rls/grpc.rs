@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use tonic::Status;
 
-use super::answer::{answer, refused};
+use super::answer::{answer, unread};
 use super::counters::Failure;
 use super::message;
 use super::wire::Message;
@@ -52,7 +52,7 @@ impl Unary for Rls {
             Some(message) => self.decide(&head.headers, &message.bytes()).await,
             None => {
                 let what = format!("the message is too large: expected at most {LARGEST} bytes");
-                Ok(framed(&message::without_statuses(refused(&self.0, &what))))
+                Ok(framed(&message::without_statuses(unread(&self.0, &what))))
             }
         };
         if let (Some(statistics), Some(begun)) = (self.0.statistics(), begun) {

@@ -63,6 +63,17 @@ pub(crate) enum RequestOutcome {
     Failed,
 }
 
+impl RequestOutcome {
+    /// What became of a request whose decision has this status of HTTP.
+    pub(crate) const fn of(status: u16) -> Self {
+        match status {
+            200..300 => Self::Served,
+            500.. => Self::Failed,
+            _ => Self::Refused,
+        }
+    }
+}
+
 /// A decision that has begun, if it is measured.
 #[derive(Debug, Clone, Copy, Default)]
 #[must_use = "`Latency::end` counts it"]

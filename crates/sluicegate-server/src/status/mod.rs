@@ -11,6 +11,8 @@ mod latency;
 mod numbers;
 mod peaks;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::capacity::leased;
 pub use self::capacity::{Capacity, Client, Member, Resource};

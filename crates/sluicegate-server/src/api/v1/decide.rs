@@ -33,20 +33,26 @@ impl Context {
     }
 
     pub(super) async fn take(&self, asked: TakeRequest) -> Outcome {
-        let (reserve, begun) = (asked.reserve, self.service.dashboard().latency().begin());
+        let latency = self.service.dashboard().latency();
+        let begun = latency.begin();
+        let outcome = self.decide(asked).await;
+        latency.end(begun, RequestOutcome::of(outcome.decided.status));
+        outcome
+    }
+
+    async fn decide(&self, asked: TakeRequest) -> Outcome {
+        let reserve = asked.reserve;
         let admission = match self.admission(asked) {
             Ok(admission) => admission,
             Err(outcome) => return *outcome,
         };
-        let (outcome, ended) = match admitted(admission).await {
-            Ok(paid) => (self.admitted(paid, reserve), RequestOutcome::Served),
+        match admitted(admission).await {
+            Ok(paid) => self.admitted(paid, reserve),
             Err(refusal) => match refusal.decision() {
-                Some(decision) => (Outcome::new(decision), RequestOutcome::Refused),
-                None => (Outcome::undecided(&refusal), RequestOutcome::Failed),
+                Some(decision) => Outcome::new(decision),
+                None => Outcome::undecided(&refusal),
             },
-        };
-        self.service.dashboard().latency().end(begun, ended);
-        outcome
+        }
     }
 
     /// What core's admission says about a request, or why it is not asked.
