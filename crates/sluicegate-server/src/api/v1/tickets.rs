@@ -1,9 +1,11 @@
 //! Paid requests that are not settled yet: a bounded number, for a bounded time.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::mem::replace;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use sluicegate_core::adapter::Reply;
+use sluicegate_core::adapter::{Reply, Sleep};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::cost::RunningCost;
 use sluicegate_llm::{TokenUsage, Usage};
@@ -28,6 +30,8 @@ struct Open {
     tickets: HashMap<u128, Paid>,
     /// When each ticket closes, in order. Those that were settled are still there, but never the larger part.
     closing: VecDeque<(u64, u128)>,
+    /// Whether a task closes them.
+    is_timed: bool,
 }
 
 /// As many settled tickets are kept in the queue, because it is not worth the while to look for fewer.
@@ -58,6 +62,9 @@ impl Tickets {
         let name = u128::from(high) << 64 | u128::from(low);
         open.closing.push_back((now.saturating_add(OPEN), name));
         open.tickets.insert(name, ticket);
+        if !replace(&mut open.is_timed, true) {
+            tokio::spawn(close_in_time(self.clock.clone(), Arc::downgrade(&self.open)));
+        }
         Some(format!("{name:032x}"))
     }
 
@@ -76,10 +83,29 @@ impl Tickets {
     }
 }
 
+/// Closes tickets as soon as they are due, until none is open. What a client holds that has died is given back although nobody
+/// asks about a ticket: most decisions are about none.
+async fn close_in_time(clock: Clock, open: Weak<Mutex<Open>>) {
+    loop {
+        let wait = {
+            let Some(open) = open.upgrade() else { return };
+            let now = clock.now();
+            let open = Locked(open.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut open = open.closed_by(now);
+            let Some((at, _)) = open.closing.front() else {
+                open.is_timed = false;
+                return;
+            };
+            Duration::from_micros(at.saturating_sub(now))
+        };
+        Sleep::new(&clock, wait, tokio::time::sleep).await;
+    }
+}
+
 impl Open {
     /// Each ticket is looked at once or twice, whenever it is settled.
     fn forget_settled(&mut self) {
-        let Self { tickets, closing } = self;
+        let Self { tickets, closing, .. } = self;
         if closing.len() > 2 * tickets.len() + FEW {
             closing.retain(|(_, name)| tickets.contains_key(name));
         }
@@ -89,13 +115,16 @@ impl Open {
 struct Locked<'a>(MutexGuard<'a, Open>);
 
 impl<'a> Locked<'a> {
-    /// The tickets that are still open at this moment.
+    /// The tickets that are still open at this moment. The first to close is one of them.
     fn closed_by(mut self, now: u64) -> MutexGuard<'a, Open> {
-        while let Some((_, name)) = self.0.closing.front().copied().filter(|(at, _)| *at <= now) {
-            self.0.closing.pop_front();
-            if let Some(paid) = self.0.tickets.remove(&name) {
+        let Open { tickets, closing, .. } = &mut *self.0;
+        while let Some((at, name)) = closing.front()
+            && (*at <= now || !tickets.contains_key(name))
+        {
+            if let Some(paid) = tickets.remove(name) {
                 paid.keep();
             }
+            closing.pop_front();
         }
         self.0
     }
@@ -155,8 +184,8 @@ mod tests {
     use super::*;
 
     /// 200 a second that are settled at once would fill the queue within ten minutes.
-    #[test]
-    fn tickets_that_were_settled_take_no_room() {
+    #[tokio::test]
+    async fn tickets_that_were_settled_take_no_room() {
         let tickets = Tickets::new(&ManualClock::new().into());
         let open = tickets.keep(Paid::nothing()).expect("room");
         for _ in 0..MOST {

@@ -189,9 +189,30 @@ async fn a_forgotten_reservation_gives_its_place_back_and_keeps_its_charge() {
     server.clock.advance(Duration::from_secs(599));
     assert_eq!(ask(&server, "peek", request()).await.1["limits"][1]["remaining"], json!(0));
     server.clock.advance(Duration::from_secs(1));
-    // The next call notices.
-    ask(&server, "settle", json!({ "ticket": "0".repeat(32), "spent": 0 })).await;
     assert_eq!(ask(&server, "peek", request()).await.1["limits"][1]["remaining"], json!(2));
+}
+
+#[tokio::test]
+async fn a_forgotten_reservation_gives_its_place_back_although_nobody_else_reserves() {
+    let one = "[[rules]]\nname = \"one\"\nkey = \"global\"\nlimits = [\"concurrent 1\"]\n";
+    let server = start_rules(one).await;
+    for _ in 0..2 {
+        let (status, _) = ask(&server, "take", json!({ "reserve": true })).await;
+        assert_eq!(status, 200);
+        assert_eq!(ask(&server, "take", json!({})).await.0, 429);
+        server.clock.advance(Duration::from_secs(600));
+        assert_eq!(ask(&server, "take", json!({})).await.0, 200);
+    }
+    // One that was settled does not keep the next from being closed.
+    let (_, taken) = ask(&server, "take", json!({ "reserve": true })).await;
+    server.clock.advance(Duration::from_secs(300));
+    let settled = json!({ "ticket": taken["ticket"], "spent": 1 });
+    assert_eq!(ask(&server, "settle", settled).await.0, 200);
+    assert_eq!(ask(&server, "take", json!({ "reserve": true })).await.0, 200);
+    server.clock.advance(Duration::from_secs(599));
+    assert_eq!(ask(&server, "take", json!({})).await.0, 429);
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(ask(&server, "take", json!({})).await.0, 200);
 }
 
 #[tokio::test]
