@@ -37,7 +37,7 @@ const SLOWEST: Duration = Duration::from_secs(10);
 /// How long a client may read nothing of an answer that waits for it.
 const READS_NOTHING: Duration = Duration::from_secs(30);
 
-/// How long a connection in HTTP/1 stays open without a request, as in nginx. Load balancers keep idle connections for
+/// How long a connection stays open without a request, as in nginx. Load balancers keep idle connections for
 /// 60 seconds by default. The server has to keep them for longer, or a request meets a connection that is just closed.
 pub(super) const IDLE: Duration = Duration::from_secs(75);
 
@@ -87,8 +87,12 @@ pub(crate) struct Connections {
     pub(super) shortcut: Option<Shortcut>,
     pub(super) certificate: Option<Certificate>,
     pub(super) builder: Builder<Streams>,
-    /// How long a connection in HTTP/1 stays open without a request.
+    /// How long a connection stays open without a request.
     pub(super) idle: Duration,
+    /// Whether one in HTTP/2 may be idle for as long as its client answers pings. gRPC clients keep one connection for hours,
+    /// and a new one costs a handshake within the time that they wait for a decision. Anybody else would take the places of
+    /// others with it.
+    pub(super) keeps_http_2: bool,
     /// How old a connection becomes. The default is any age.
     pub(super) age: Option<Age>,
 }
@@ -121,7 +125,16 @@ impl Connections {
     ) -> Self {
         let health = Arc::clone(health);
         let builder = builder();
-        Self { health, router, shortcut: None, certificate, builder, idle: IDLE, age: None }
+        Self {
+            health,
+            router,
+            shortcut: None,
+            certificate,
+            builder,
+            idle: IDLE,
+            keeps_http_2: false,
+            age: None,
+        }
     }
 
     pub(super) async fn speak<S>(self, stream: S, peer: SocketAddr, stopping: watch::Receiver<bool>)
@@ -143,7 +156,7 @@ impl Connections {
         let ended = tokio::select! {
             biased;
             ended = connection.as_mut() => ended,
-            () = last_call(stopping, &activity, self.idle) => {
+            () = last_call(stopping, &activity, (self.idle, self.keeps_http_2)) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -223,7 +236,7 @@ fn is_unreadable(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// Ready when a connection is to end, because it is idle or the server stops.
-async fn last_call(stopping: watch::Receiver<bool>, activity: &Activity, idle: Duration) {
+async fn last_call(stopping: watch::Receiver<bool>, activity: &Activity, idle: (Duration, bool)) {
     tokio::select! {
         () = stops(stopping, activity) => {}
         () = is_idle(activity, idle) => {}
@@ -252,12 +265,10 @@ async fn stops(mut stopping: watch::Receiver<bool>, activity: &Activity) {
     }
 }
 
-/// Ready when a connection in HTTP/1 has been idle for too long. One in HTTP/2 may be idle for as long as its client
-/// answers pings: gRPC clients keep one connection for hours, and a new one costs a handshake within the time that they
-/// wait for a decision.
-async fn is_idle(activity: &Activity, time: Duration) {
+/// Ready when a connection has been idle for too long, unless it is in HTTP/2 and such ones are kept.
+async fn is_idle(activity: &Activity, (time, keeps_http_2): (Duration, bool)) {
     activity.idle(time).await;
-    if activity.is_http_2() {
+    if keeps_http_2 && activity.is_http_2() {
         std::future::pending::<()>().await;
     }
 }

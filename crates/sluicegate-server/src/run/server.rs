@@ -135,9 +135,9 @@ impl Server {
         self
     }
 
-    /// How long a connection in HTTP/1 stays open without a request; the default is 75 seconds. Let it be longer than
-    /// the time for which load balancers keep idle connections. Otherwise they send requests on connections that the server
-    /// is just closing. Connections in HTTP/2 stay open for as long as the client answers pings.
+    /// How long a connection stays open without a request; the default is 75 seconds. Let it be longer than the time for
+    /// which load balancers keep idle connections. Otherwise they send requests on connections that the server is just
+    /// closing. On the gRPC port, connections in HTTP/2 stay open for as long as the client answers pings.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.idle = idle;
         self
@@ -229,7 +229,8 @@ impl Server {
             let plainly =
                 Connections::new(self.service.health(), grpc.clone(), certificate.clone());
             let shortcut = Some(Shortcut::Unary(Rls::new(&self.service)));
-            let connections = Connections { shortcut, age: self.age, idle: self.idle, ..plainly };
+            let (age, idle) = (self.age, self.idle);
+            let connections = Connections { shortcut, age, idle, keeps_http_2: true, ..plainly };
             connections.listen_at(socket, self.connections)
         });
         let ports = [
@@ -248,7 +249,8 @@ impl Server {
                 _ => (None, None),
             };
             let plainly = Connections::new(self.service.health(), routes, certificate.cloned());
-            let connections = Connections { shortcut, age, idle: self.idle, ..plainly };
+            let (idle, keeps_http_2) = (self.idle, name == "gRPC");
+            let connections = Connections { shortcut, age, idle, keeps_http_2, ..plainly };
             let listener = connections.listen(name, address, self.connections).await?;
             match name {
                 "gRPC" => addresses.grpc = Some(listener.address()),

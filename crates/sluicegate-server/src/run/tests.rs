@@ -23,18 +23,23 @@ struct Client {
 
 impl Client {
     fn connect() -> Self {
-        Self::connect_for(None)
+        Self::connect_to(|port| port)
     }
 
     /// A connection that becomes this old.
-    fn connect_for(age: Option<Age>) -> Self {
+    fn connect_for(age: Age) -> Self {
+        Self::connect_to(|port| Connections { age: Some(age), ..port })
+    }
+
+    /// A connection to a port that is set up like this.
+    fn connect_to(set: impl FnOnce(Connections) -> Connections) -> Self {
         let health = Arc::new(Health::new(Clock::default()));
         let slowly = get(async || {
             sleep(Duration::from_secs(100)).await;
             "late"
         });
         let routes = Router::new().route("/", get(async || "ok")).route("/slowly", slowly);
-        let connections = Connections { age, ..Connections::new(&health, routes, None) };
+        let connections = set(Connections::new(&health, routes, None));
         let (stream, server) = duplex(64 * 1024);
         let (running, stopping) = watch::channel(false);
         tokio::spawn(connections.speak(server, "192.0.2.1:1".parse().expect("one"), stopping));
@@ -166,7 +171,7 @@ async fn pong(client: &mut Client, payload: &[u8]) {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_in_http_2_stays_open_while_its_client_answers_pings() {
-    let mut client = Client::connect();
+    let mut client = Client::connect_to(|port| Connections { keeps_http_2: true, ..port });
     client.send(PREFACE).await;
     let mut pings = 0;
     while client.since.elapsed() < seconds(3_600) {
@@ -183,9 +188,25 @@ async fn a_connection_in_http_2_stays_open_while_its_client_answers_pings() {
     assert!(silent < seconds(60), "{silent:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_in_http_2_ends_although_its_client_answers_pings() {
+    let mut client = Client::connect();
+    client.send(PREFACE).await;
+    let mut pings = 0;
+    while let Ok((kind, flags, payload)) = frame(&mut client).await {
+        if kind == PING && flags == 0 {
+            pings += 1;
+            assert!(pings < 100, "it never ends");
+            pong(&mut client, &payload).await;
+        }
+    }
+    let idle = client.since.elapsed();
+    assert!(pings > 0 && idle >= seconds(75) && idle < seconds(90), "{idle:?}");
+}
+
 /// When a connection with a call of 100 seconds says that it goes, answers, and ends. It becomes 60 seconds old.
 async fn ends(grace: Duration) -> (Duration, Option<Duration>, Duration) {
-    let mut client = Client::connect_for(Some(Age { most: seconds(60), grace }));
+    let mut client = Client::connect_for(Age { most: seconds(60), grace });
     client.send(PREFACE).await;
     let head = b"\x82\x86\x04\x07/slowly\x41\x01x";
     let length = u8::try_from(head.len()).expect("a short head");
@@ -233,7 +254,7 @@ async fn an_age_without_end_never_ends_a_connection() {
     let age = Age { most: Duration::MAX, grace: Duration::MAX };
     // Each becomes another part older or younger.
     for _ in 0..20 {
-        let mut client = Client::connect_for(Some(age));
+        let mut client = Client::connect_for(age);
         client.send(GET).await;
         client.answer("ok").await;
         sleep(seconds(1)).await;

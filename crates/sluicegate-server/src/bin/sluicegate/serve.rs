@@ -332,8 +332,8 @@ pub(super) struct Ports {
     /// The most connections on each port. Further connections wait.
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     pub(super) connections: usize,
-    /// How long a connection in HTTP/1 stays open without a request, in seconds. Choose more than the idle timeout of the
-    /// load balancers and proxies in front of it.
+    /// How long a connection stays open without a request, in seconds. Choose more than the idle timeout of the load balancers
+    /// and proxies in front of it. On the gRPC port, a connection in HTTP/2 stays open while its client answers pings.
     #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) idle_timeout: u64,
     /// How old a connection on the gRPC port becomes, in seconds, up to a tenth more or less. Then its client connects anew, so that
