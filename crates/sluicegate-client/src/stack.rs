@@ -29,6 +29,8 @@ use crate::retry::RetryLayer;
 ///   and requests that wait further in look to the throttle as if they had been sent.
 /// - Likewise a layer that follows redirects: around all of them, each hop has the waits of a call, and is obeyed and counted by its
 ///   own origin.
+/// - A limit of places, such as `tower::limit::ConcurrencyLimit`, goes between them and the client. A request that waits in these
+///   layers holds no place meanwhile.
 ///
 /// ```
 /// use http::{Request, Response};

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
+use sluicegate::clock::Clock;
 use tower::util::Oneshot;
 use tower_service::Service;
 
@@ -18,13 +19,31 @@ pub(crate) type Turn<G> = Pin<Box<dyn Future<Output = Result<G, BoxError>> + Sen
 
 /// A request that waits, and the service that it goes to.
 pub(crate) struct Waiting<S, R, G> {
-    pub(crate) turn: Turn<G>,
-    /// Not the one that was made ready: its place stays for the next request.
-    pub(crate) service: S,
-    pub(crate) request: R,
-    pub(crate) stated: StatedTimeout,
+    turn: Turn<G>,
+    service: S,
+    request: R,
+    stated: StatedTimeout,
     /// When its waits end, if the layer says so.
-    pub(crate) ends: Option<u64>,
+    ends: Option<u64>,
+}
+
+impl<S: Clone, R: OutgoingRequest, G> Waiting<S, R, G> {
+    /// Lets `request` wait for its `turn` by `clock`.
+    ///
+    /// What was made ready is given up, because it may hold one of few places, as that of a `ConcurrencyLimit`: others
+    /// need it meanwhile. The request is sent through a clone, which becomes ready after the wait.
+    pub(crate) fn new(
+        ready: &mut S,
+        turn: Turn<G>,
+        request: R,
+        clock: &Clock,
+        ends: Option<u64>,
+    ) -> Self {
+        let service = ready.clone();
+        *ready = service.clone();
+        let stated = StatedTimeout::by(clock, &request);
+        Self { turn, service, request, stated, ends }
+    }
 }
 
 pin_project! {

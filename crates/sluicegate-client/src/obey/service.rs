@@ -4,7 +4,7 @@ use tower_service::Service;
 
 use super::layer::ObeyLayer;
 use super::shared::{Answer, Permit, too_long, turn};
-use crate::call::{StatedTimeout, during, earlier, end, hold, left};
+use crate::call::{during, earlier, end, hold, left};
 use crate::error::BoxError;
 use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
@@ -41,13 +41,9 @@ where
                 hold();
                 // The layers around this one know the bound as well.
                 let turn = during(Some(settings.wait), || turn(shared.clone(), server, longest)).0;
-                let waiting = Waiting {
-                    turn: Box::pin(turn),
-                    service: self.inner.clone(),
-                    stated: StatedTimeout::by(&settings.clock, &request),
-                    request,
-                    ends: Some(end(&settings.clock, longest)),
-                };
+                let ends = Some(end(&settings.clock, longest));
+                let turn = Box::pin(turn);
+                let waiting = Waiting::new(&mut self.inner, turn, request, &settings.clock, ends);
                 return ResponseFuture::waiting(waiting, answered);
             }
         };

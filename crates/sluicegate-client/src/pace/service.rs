@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use super::layer::PaceLayer;
 use super::turn::PaceError;
-use crate::call::{StatedTimeout, during, earlier, end, hold, left};
+use crate::call::{during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
 use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingView};
@@ -72,14 +72,10 @@ where
         let turn = pacer.asking(acquire, key, 1, patience);
         let turn = async { turn.await.map(PaceGuard::InTurn).map_err(PaceError::into_error) };
         let clock = pacer.clock();
-        let waiting = Waiting {
-            // The layers around this one know the bound as well.
-            turn: during(bound, || Box::pin(turn)).0,
-            service: self.inner.clone(),
-            stated: StatedTimeout::by(&clock, &request),
-            request,
-            ends: bound.map(|_| end(&clock, patience.unwrap_or_default())),
-        };
+        // The layers around this one know the bound as well.
+        let turn = during(bound, || Box::pin(turn)).0;
+        let ends = bound.map(|_| end(&clock, patience.unwrap_or_default()));
+        let waiting = Waiting::new(&mut self.inner, turn, request, &clock, ends);
         ResponseFuture::waiting(waiting, |held, _| drop(held))
     }
 }

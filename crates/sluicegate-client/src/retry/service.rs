@@ -111,6 +111,9 @@ where
                 return Poll::Ready(result);
             };
             *this.kept = Some(result);
+            // A place that was made ready for the last attempt, and not used, is not held while this one waits.
+            let unready = this.service.clone();
+            *this.service = unready;
             this.state.set(State::Waiting { sleep, next: Some(next) });
         }
     }

@@ -9,7 +9,7 @@ use tower_service::Service;
 use super::gate::Reserve;
 use super::layer::{Shared, SmoothLayer};
 use super::line::{Answer, Line, too_long, wait_for, wait_in_line};
-use crate::call::{StatedTimeout, during, earlier, end, hold, left};
+use crate::call::{during, earlier, end, hold, left};
 use crate::error::{BoxError, Refused};
 use crate::layered::Layered;
 use crate::outgoing::{OutgoingRequest, OutgoingView};
@@ -43,14 +43,10 @@ where
             }
             Ok(Some(turn)) => {
                 hold();
-                let waiting = Waiting {
-                    // The layers around this one know the bound as well.
-                    turn: during(bound, || turn).0,
-                    service: self.inner.clone(),
-                    stated: StatedTimeout::by(clock, &request),
-                    request,
-                    ends: bound.map(|bound| end(clock, bound)),
-                };
+                // The layers around this one know the bound as well.
+                let turn = during(bound, || turn).0;
+                let ends = bound.map(|bound| end(clock, bound));
+                let waiting = Waiting::new(&mut self.inner, turn, request, clock, ends);
                 ResponseFuture::waiting(waiting, |(), _| {})
             }
         }

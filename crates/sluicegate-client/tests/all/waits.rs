@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use sluicegate_client::{
     SmoothLayer,
 };
 use tower::buffer::Buffer;
+use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 /// A status, and `Retry-After` in seconds.
@@ -64,6 +66,7 @@ impl Server {
         });
         settle().await;
         while !call.is_finished() {
+            assert!(self.clock.now() < 600_000_000, "a call hangs");
             self.clock.advance(Duration::from_millis(5));
             settle().await;
         }
@@ -208,6 +211,79 @@ async fn a_buffer_around_the_layers_or_below_them_hides_no_bound() {
     let around = Buffer::new(outgoing(&server.clock, 5).layer(server.clone()), 8);
     assert_eq!(server.call(&around, put()).await, (Ok(503), 0));
     assert_eq!(server.came(), [0]);
+}
+
+/// Layers around a client of one place, which each caller has made ready.
+#[tokio::test]
+async fn a_request_that_waits_is_sent_in_the_one_place_of_its_client() {
+    macro_rules! sends_both {
+        ($clock:ident, $answers:expr => $layer:expr) => {
+            sends_both!($clock, $answers => $layer, |server| ConcurrencyLimit::new(server, 1));
+            sends_both!($clock, $answers => $layer, |server| Buffer::new(server, 1));
+        };
+        ($clock:ident, $answers:expr => $layer:expr, $place:expr) => {{
+            let server = Server::new($answers);
+            let $clock = &server.clock;
+            let service = $layer.layer(($place)(server.clone()));
+            for _ in 0..2 {
+                let layer = stringify!($layer);
+                assert!(server.call(&service, put()).await.0.is_ok(), "{layer}");
+            }
+        }};
+    }
+    let busy = [(503, Some("1"))];
+    let second = || Stored::bursty(1.0, Duration::ZERO).unwrap();
+    let each = || Limit::per_second(1).burst(1);
+    sends_both!(clock, &busy => obey(clock, 5));
+    sends_both!(clock, &busy => outgoing(clock, 5));
+    sends_both!(clock, &[] => pace(clock, each(), Patience::UntilAdmitted));
+    sends_both!(clock, &[] => SmoothLayer::builder(second()).clock(clock).build().unwrap());
+    sends_both!(clock, &busy => outgoing(clock, 5).pace(pace(clock, each(), Patience::UntilAdmitted)));
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_one_server_leaves_its_place_to_those_for_others() {
+    let server = Server::new(&[(429, Some("4"))]);
+    let service = obey(&server.clock, 5).layer(ConcurrencyLimit::new(server.clone(), 1));
+    assert_eq!(server.call(&service, put()).await, (Ok(429), 0));
+    let mut first = service.clone();
+    let waiting = tokio::spawn(async move { first.ready().await?.call(put()).await });
+    settle().await;
+    let other = Request::put("http://other/").body(()).unwrap();
+    assert_eq!(server.call(&service, other).await, (Ok(200), 0));
+    assert!(!waiting.is_finished());
+}
+
+/// A layer that answers the first request itself, and does not use the place that was made ready.
+#[tokio::test]
+async fn a_request_that_is_sent_again_holds_no_place_meanwhile() {
+    #[derive(Clone)]
+    struct Maintained<S>(S, Arc<AtomicBool>);
+
+    impl<S> Service<Request<()>> for Maintained<S>
+    where
+        S: Service<Request<()>, Response = Response<()>, Future: Send + 'static>,
+    {
+        type Response = Response<()>;
+        type Error = S::Error;
+        type Future = Pin<Box<dyn Future<Output = Result<Response<()>, S::Error>> + Send>>;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+            self.0.poll_ready(cx)
+        }
+
+        fn call(&mut self, request: Request<()>) -> Self::Future {
+            match self.1.swap(true, Ordering::Relaxed) {
+                true => Box::pin(self.0.call(request)),
+                false => Box::pin(async { Ok(Response::builder().status(503).body(()).unwrap()) }),
+            }
+        }
+    }
+
+    let server = Server::new(&[]);
+    let place = ConcurrencyLimit::new(server.clone(), 1);
+    let service = retry(&server.clock).build().unwrap().layer(Maintained(place, Arc::default()));
+    assert_eq!(server.call(&service, put()).await.0, Ok(200));
 }
 
 #[tokio::test]
