@@ -13,7 +13,7 @@ pub trait Reserve {
     ///
     /// # Errors
     ///
-    /// How long it would have to wait.
+    /// How long it would have to wait; [`Duration::MAX`] if they are never there.
     fn reserve(
         &mut self,
         now: Duration,
@@ -29,6 +29,9 @@ pub trait Reserve {
 pub struct Gate<R> {
     method: Mutex<R>,
     clock: Clock,
+    /// Held by the caller of [`acquire`](Self::acquire) that reserves next, also while its method does not let it. Others
+    /// come behind it, in the order of their arrival.
+    front: tokio::sync::Mutex<()>,
 }
 
 impl<R: Reserve> Gate<R> {
@@ -39,17 +42,36 @@ impl<R: Reserve> Gate<R> {
 
     /// Waits by the clock of tests.
     pub fn by_clock(method: R, clock: impl Into<Clock>) -> Self {
-        Self { method: Mutex::new(method), clock: clock.into() }
+        Self {
+            method: Mutex::new(method),
+            clock: clock.into(),
+            front: tokio::sync::Mutex::default(),
+        }
     }
 
-    /// Waits for `permits`, and says how long it was.
+    /// Waits for `permits`, and says how long it was. For more than there can ever be, such as more than a period of a
+    /// [`Refilled`](super::Refilled) has, it waits for ever.
     ///
     /// # Panics
     ///
     /// When it has to wait outside of a tokio runtime with a timer.
     pub async fn acquire(&self, permits: u32) -> Duration {
-        let wait = self.reserve(permits, None).unwrap_or_else(|wait| wait);
-        self.wait(wait).await
+        let begun = self.clock.now();
+        let front = self.front.lock().await;
+        let wait = loop {
+            match self.reserve(permits, None) {
+                Ok(wait) => break wait,
+                Err(Duration::MAX) => {
+                    drop(front);
+                    return std::future::pending().await;
+                }
+                // Nothing is reserved, so it asks again then.
+                Err(wait) => _ = self.wait(wait).await,
+            }
+        };
+        let waited = Duration::from_micros(self.clock.now().saturating_sub(begun));
+        drop(front);
+        waited + self.wait(wait).await
     }
 
     /// Waits for `permits` at most `patience`, and says how long it was.
@@ -87,5 +109,69 @@ impl<R: Reserve> Gate<R> {
             Sleep::new(&self.clock, wait, tokio::time::sleep).await;
         }
         wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sluicegate::ManualClock;
+    use tokio::task::{JoinHandle, yield_now};
+
+    use super::*;
+    use crate::smooth::{Refilled, Spread};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn acquire<R>(gate: &Arc<Gate<R>>, permits: u32) -> JoinHandle<Duration>
+    where
+        R: Reserve + Send + 'static,
+    {
+        let gate = gate.clone();
+        tokio::spawn(async move { gate.acquire(permits).await })
+    }
+
+    /// What `call` waits, while the clock turns.
+    async fn waited(clock: &ManualClock, call: JoinHandle<Duration>) -> Duration {
+        while !call.is_finished() {
+            yield_now().await;
+            clock.advance(Duration::from_millis(1));
+        }
+        call.await.expect("it ends")
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_reserved_yet_does_not_pass() {
+        let clock = ManualClock::at(Duration::ZERO);
+        let spread = Spread::new(100, SECOND, 20, SECOND / 20).expect("it makes sense");
+        let gate = Arc::new(Gate::by_clock(spread, &clock));
+        let calls = [(); 1_000].map(|()| acquire(&gate, 1));
+        // All come before the clock turns.
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        let mut last = Duration::ZERO;
+        let mut windows = [0; 20];
+        for call in calls {
+            let waited = waited(&clock, call).await;
+            assert!(waited >= last, "in the order of arrival");
+            windows[waited.as_secs() as usize] += 1;
+            last = waited;
+        }
+        assert!(windows.iter().all(|passed| *passed <= 100), "{windows:?}");
+        assert!(last < 10 * SECOND, "{last:?}");
+    }
+
+    #[tokio::test]
+    async fn permits_that_are_never_there_hold_up_nobody() {
+        let clock = ManualClock::at(Duration::ZERO);
+        let gate = Arc::new(Gate::by_clock(Refilled::new(2, SECOND).expect("a period"), &clock));
+        let never = acquire(&gate, 3);
+        for expected in [0, 0, 1] {
+            let waited = waited(&clock, acquire(&gate, 1)).await;
+            assert_eq!(waited.as_millis().div_ceil(1_000), expected);
+        }
+        assert!(!never.is_finished());
     }
 }
