@@ -1,3 +1,4 @@
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use sluicegate::clock::Clock;
 
 use super::budget::{Budget, Tokens};
 use super::decide::{AttemptResult, Bounds, Repeatable, Time};
-use crate::call::{end, until};
+use crate::call::{Stage, end, until};
 use crate::error::BoxError;
 use crate::obey::Signal;
 use crate::outgoing::{OutgoingResponse, ReplayRequest, grpc};
@@ -36,6 +37,8 @@ pub(super) struct Attempts {
     wait_until: Option<u64>,
     /// One of these layers lets no request wait for a server.
     never_waits: bool,
+    /// The next attempt is paid for, and has not left the program.
+    is_unsent: bool,
 }
 
 static PREVIOUS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
@@ -43,7 +46,15 @@ static PREVIOUS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempt
 impl Attempts {
     pub(super) fn new(shared: Arc<Shared>, may_repeat: bool, time: Option<Duration>) -> Self {
         let deadline = time.map(|time| end(&shared.clock, time));
-        Self { shared, ended: 0, may_repeat, deadline, wait_until: None, never_waits: false }
+        Self {
+            shared,
+            ended: 0,
+            may_repeat,
+            deadline,
+            wait_until: None,
+            never_waits: false,
+            is_unsent: false,
+        }
     }
 
     /// Notes the time in which the waits of the request end.
@@ -106,6 +117,7 @@ impl Attempts {
         if !self.shared.budget.withdraw() {
             return None;
         }
+        self.is_unsent = true;
         // No copy for the last attempt: bodies may be large.
         if self.ended + 1 < self.shared.bounds.attempts {
             *copy = next.try_clone();
@@ -114,9 +126,20 @@ impl Attempts {
         Some((Sleep::new(&self.shared.clock, wait, tokio::time::sleep), next))
     }
 
-    /// Takes back what was paid for an attempt that was not sent.
-    pub(super) fn refund(&self) {
-        self.shared.budget.refund();
+    /// Notes what the layers further in say of an attempt after the first one.
+    pub(super) const fn is_at(&mut self, stage: Stage) {
+        match stage {
+            Stage::Held => self.is_unsent = true,
+            Stage::Left => self.is_unsent = false,
+            Stage::Silent => {}
+        }
+    }
+
+    /// Takes back what was paid for an attempt that is not sent.
+    pub(super) fn refund(&mut self) {
+        if mem::take(&mut self.is_unsent) {
+            self.shared.budget.refund();
+        }
     }
 
     /// The next attempt has what is left of the time. A call of gRPC says how many attempts there were (gRFC A6).
@@ -127,5 +150,12 @@ impl Attempts {
         if grpc::is_call(next.headers()) {
             next.headers_mut().insert(&PREVIOUS, self.ended.into());
         }
+    }
+}
+
+impl Drop for Attempts {
+    /// Its caller may leave before the next attempt is sent.
+    fn drop(&mut self) {
+        self.refund();
     }
 }

@@ -10,7 +10,7 @@ use tower_service::Service;
 use super::attempts::Attempts;
 use super::layer::RetryLayer;
 use crate::call;
-use crate::call::Retried;
+use crate::call::{Retried, Stage};
 use crate::error::{BoxError, Refused};
 use crate::layered::Layered;
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
@@ -87,13 +87,18 @@ where
                     let next = next.take().expect("each request is sent once");
                     let again = Oneshot::new(this.service.clone(), next);
                     this.state.set(State::Again { again });
+                    // Where no layer further in says otherwise.
+                    this.attempts.is_at(Stage::Left);
                     continue;
                 }
                 StateProj::First { first } => {
                     call::during(left, || call::inside(|| first.poll(cx)))
                 }
                 StateProj::Again { again } => {
-                    call::during(left, || call::inside(|| again.poll(cx)))
+                    let poll = || call::during(left, || call::inside(|| again.poll(cx)));
+                    let (polled, stage) = call::watch(poll);
+                    this.attempts.is_at(stage);
+                    polled
                 }
             };
             this.attempts.bound(left);
@@ -103,9 +108,11 @@ where
                 let is_held_back =
                     result.as_ref().is_err_and(|error| Refused::find(&**error).is_some());
                 if is_held_back {
+                    this.attempts.is_at(Stage::Held);
                     this.attempts.refund();
                     return Poll::Ready(earlier);
                 }
+                this.attempts.is_at(Stage::Left);
             }
             let Some((sleep, next)) = this.attempts.next(this.copy, &result) else {
                 return Poll::Ready(result);

@@ -21,7 +21,7 @@ use tower::buffer::Buffer;
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
-/// A status, and `Retry-After` in seconds.
+/// A status, and `Retry-After` in seconds. With 0 the connection breaks, with 1 there is no answer.
 type Answer = (u16, Option<&'static str>);
 
 /// A server that answers as it is told, else with 200.
@@ -96,6 +96,9 @@ impl Service<Request<()>> for Server {
         state.stated = stated.map(|stated| stated.to_str().unwrap().to_owned());
         let (status, wait) = state.answers.pop_front().unwrap_or((200, None));
         Box::pin(async move {
+            if status == 1 {
+                std::future::pending::<()>().await;
+            }
             if status == 0 {
                 return Err("connection reset".into());
             }
@@ -421,6 +424,29 @@ async fn an_attempt_that_is_held_back_is_not_paid_for() {
     let service = layer.layer(limit.layer(server.clone()));
     assert_eq!(server.call(&service, put()).await.0, Ok(503));
     assert!(budget.withdraw() && !budget.withdraw());
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_before_an_attempt_is_sent_has_not_paid_for_it() {
+    for (limit, seconds, left) in [
+        // It leaves during the back-off, while the attempt waits for its turn, and while the server works on it.
+        (Limit::per_hour(9), 0, 1),
+        (Limit::per_hour(1).burst(1), 60, 1),
+        (Limit::per_hour(9), 60, 0),
+    ] {
+        let server = Server::new(&[(503, None), (1, None)]);
+        let budget = Arc::new(Budget::try_new(1.0, 0).unwrap());
+        let limit = pace(&server.clock, limit, Patience::UntilAdmitted);
+        let layer = retry(&server.clock).budget(budget.clone()).build().unwrap();
+        let call = tokio::spawn(layer.layer(limit.layer(server.clone())).oneshot(put()));
+        settle().await;
+        server.clock.advance(Duration::from_secs(seconds));
+        settle().await;
+        assert!(!call.is_finished() && !budget.withdraw());
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        assert_eq!((0..9).filter(|_| budget.withdraw()).count(), left, "{seconds}");
+    }
 }
 
 #[tokio::test]
