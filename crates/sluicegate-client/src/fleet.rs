@@ -33,10 +33,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::future::poll_fn;
 use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use sluicegate::adapter::ConfigError;
@@ -119,7 +122,7 @@ where
 }
 
 /// The number of members is what `look` returns, this process among them; 0 if it is none, `None` if the look has
-/// failed.
+/// failed. One that panics has failed, too.
 ///
 /// # Errors
 ///
@@ -142,13 +145,27 @@ where
     let task = runtime.spawn(async move {
         loop {
             // A look that takes longer than a pause would be too old.
-            if let Ok(Some(count)) = tokio::time::timeout(pause, look()).await {
+            if let Ok(Some(count)) = tokio::time::timeout(pause, unwound(&look)).await {
                 seen.see(count);
             }
             tokio::time::sleep(pause).await;
         }
     });
     Ok(Membership::new(fleet, Look(task.abort_handle())))
+}
+
+/// What `look` finds; `None` if it panics. The task goes on: without it the last view would stay for ever.
+fn unwound<F>(look: impl FnOnce() -> F) -> impl Future<Output = Option<u64>>
+where
+    F: Future<Output = Option<u64>>,
+{
+    // What has panicked is not looked at again.
+    let mut looking = catch_unwind(AssertUnwindSafe(look)).ok().map(Box::pin);
+    poll_fn(move |cx| {
+        let Some(looking) = &mut looking else { return Poll::Ready(None) };
+        let poll = || looking.as_mut().poll(cx);
+        catch_unwind(AssertUnwindSafe(poll)).unwrap_or(Poll::Ready(None))
+    })
 }
 
 #[cfg(test)]
@@ -240,6 +257,24 @@ mod tests {
         until(&looked, Some((1, 2))).await;
         assert_eq!(watched.fleet().part(), None);
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_look_that_panics_is_followed_by_others() {
+        let looks = AtomicUsize::new(0);
+        let watched = by_look(BOUND, move || {
+            let look = looks.fetch_add(1, Ordering::SeqCst);
+            assert_ne!(look, 0, "the first look");
+            async move {
+                tokio::task::yield_now().await;
+                assert_ne!(look, 1, "the second look");
+                Some(3)
+            }
+        });
+        let seen = tokio::time::timeout(Duration::from_secs(60), async {
+            until(&watched.unwrap(), Some((1, 3))).await;
+        });
+        seen.await.expect("the third look is seen");
     }
 
     #[tokio::test]
