@@ -1,7 +1,8 @@
 use std::fmt;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header;
@@ -91,9 +92,6 @@ impl Shared {
             let is_probe = now.saturating_sub(server.sent) >= PROBE;
             if wants < self.settings.from || random >= rejection || is_probe {
                 server.sent = now;
-                if server.silent == 0 {
-                    server.silent = now;
-                }
                 return Ok(now);
             }
             // What is held back counts as wanted, or the share would fall as soon as it is obeyed.
@@ -102,6 +100,15 @@ impl Shared {
         });
         // Without a row, nothing is known.
         admitted.unwrap_or(Ok(now))
+    }
+
+    /// Notes that a request that was sent at this instant is not answered yet.
+    fn under_way(&self, key: RowKey, sent: u64) {
+        self.table.with_known(key, |server| {
+            if server.silent == 0 {
+                server.silent = sent;
+            }
+        });
     }
 
     /// Notes how a request ended that was sent at this instant.
@@ -167,7 +174,11 @@ where
                 if stage != Stage::Silent {
                     flight.is_at(stage);
                 }
-                let result = ready!(result).map_err(Into::into);
+                let Poll::Ready(result) = result else {
+                    flight.is_under_way();
+                    return Poll::Pending;
+                };
+                let result = result.map_err(Into::into);
                 match &result {
                     Ok(response) => {
                         flight.ended(judge(response), announced(response.headers()));
@@ -206,21 +217,31 @@ pub(super) struct Flight {
     key: RowKey,
     /// When it left; `None` while a layer further in holds it back, and when it has ended.
     sent: Option<u64>,
+    /// The server was noted as silent.
+    is_noted: bool,
 }
 
 impl Flight {
     pub(super) fn new(shared: Arc<Shared>, key: RowKey, now: u64, stage: Stage) -> Self {
         let sent = (stage != Stage::Held).then_some(now);
-        Self { shared, key, sent }
+        Self { shared, key, sent, is_noted: false }
     }
 
     /// Notes what the layers further in say.
     pub(super) fn is_at(&mut self, stage: Stage) {
         match stage {
-            Stage::Held => self.sent = None,
+            Stage::Held => (self.sent, self.is_noted) = (None, false),
             Stage::Silent | Stage::Left => {
                 self.sent.get_or_insert_with(|| self.shared.settings.clock.now());
             }
+        }
+    }
+
+    /// Notes that it is not answered at once. Only now: what a layer further in refuses is never sent.
+    fn is_under_way(&mut self) {
+        let Some(sent) = self.sent else { return };
+        if !mem::replace(&mut self.is_noted, true) {
+            self.shared.under_way(self.key, sent);
         }
     }
 

@@ -2,13 +2,16 @@
 
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
-use sluicegate::ManualClock;
+use sluicegate::key::Path;
+use sluicegate::{Limit, ManualClock, Memory};
 use sluicegate_client::adaptive_throttle::AdaptiveThrottleBuilder;
 use sluicegate_client::outgoing::Context;
-use sluicegate_client::{AdaptiveThrottleLayer, BoxError, Refused};
+use sluicegate_client::pace::{Pacer, Patience};
+use sluicegate_client::{AdaptiveThrottleLayer, BoxError, PaceLayer, Refused};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 #[derive(Clone, Default)]
@@ -186,6 +189,50 @@ async fn a_request_that_waits_in_this_program_when_its_caller_leaves_says_nothin
     for _ in 0..100 {
         send(&layer, &server, "http://a/", None).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_server_is_not_silent_while_requests_to_it_wait_in_this_program() {
+    for patience in [Patience::UntilAdmitted, Patience::Not] {
+        let (layer, server, clock) = new(|builder| builder.at_most(1.0));
+        let memory = Memory::builder().capacity(10_000).clock(&clock).build();
+        let pacer = Pacer::counted_in(memory, Limit::per_hour(1)).patience(patience);
+        let seen = server.seen.clone();
+        server.set(200, None);
+        // It does not answer `/slow` in time.
+        let mut client = layer.layer(PaceLayer::new(Path, pacer).layer(service_fn(
+            move |request: Request<()>| {
+                let response = server.answer();
+                async move {
+                    if request.uri().path().starts_with("/slow") {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok::<_, BoxError>(response)
+                }
+            },
+        )));
+        let mut call =
+            |path: &str| client.call(Request::get(format!("http://a{path}")).body(()).unwrap());
+        call("/paced").await.unwrap();
+        for turn in 0..100 {
+            let mut held = std::pin::pin!(call("/paced"));
+            let is_held = goes_on(held.as_mut()).await;
+            assert_eq!(is_held, patience == Patience::UntilAdmitted);
+            clock.advance(Duration::from_secs(10));
+            for number in 0..4 {
+                let mut slow = Box::pin(call(&format!("/slow/{turn}/{number}")));
+                goes_on(slow.as_mut()).await;
+                clock.advance(Duration::from_millis(2));
+            }
+            call(&format!("/{turn}")).await.unwrap();
+        }
+        assert_eq!(seen.load(Relaxed), 501, "callers that hang up have changed their minds");
+    }
+}
+
+/// Polls once. Returns whether it goes on.
+async fn goes_on<F: Future>(mut future: std::pin::Pin<&mut F>) -> bool {
+    std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await
 }
 
 #[tokio::test]
