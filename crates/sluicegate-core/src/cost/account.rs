@@ -22,6 +22,12 @@ pub trait Reply {
     /// The cost that is reported while the answer is streamed: the [`RunningCost`] in the response's extensions.
     fn running(&self) -> Option<RunningCost>;
 
+    /// Whether the handler reports a cost itself, now or while its answer is streamed. Layers that measure costs leave such
+    /// a response alone.
+    fn has_cost(&self) -> bool {
+        self.cost().is_some() || self.running().is_some()
+    }
+
     /// What the request has cost, if somebody who knows it says so. It stands instead of what a rule reads of the response, within
     /// the bound of the rule.
     fn spent(&self) -> Option<u64> {

@@ -5,9 +5,8 @@ use std::task::{Context, Poll, ready};
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderValue, Request, Response};
 use pin_project_lite::pin_project;
+use sluicegate::adapter::{HttpReply, Reply as _};
 use sluicegate::response::Body;
-use sluicegate_core::Cost;
-use sluicegate_core::cost::RunningCost;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -75,8 +74,7 @@ where
 /// Reads the response's usage, and leaves it for the limit. One that cannot be read is left too, so that the limit knows
 /// that it was not.
 fn passing<B>(response: &mut Response<B>) -> Option<Box<PassingUsage>> {
-    let extensions = response.extensions();
-    if extensions.get::<RunningCost>().is_some() || extensions.get::<Cost>().is_some() {
+    if HttpReply(response).has_cost() {
         return None;
     }
     let usage = TokenUsage::new();

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
+use sluicegate::adapter::{HttpReply, Reply as _};
 use sluicegate::cost::RunningCost;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -20,8 +21,8 @@ pub use self::body::CountedBody;
 ///
 /// Put it inside of a [`RateLimitLayer`](crate::RateLimitLayer) whose rule settles by the
 /// [`Reply::cost`](crate::adapter::Reply::cost). The call is charged its estimate when it begins, and what it has used
-/// when it has ended, also if the client leaves before. Messages are not held back: a stream that is running goes on,
-/// and its client waits before the next one.
+/// when it has ended, also if the client leaves before. Messages are not held back: a stream that is
+/// running goes on, and its client waits before the next one.
 ///
 /// It counts messages of gRPC and of gRPC-Web, so it may be around a layer that translates between them, or inside of it.
 ///
@@ -117,7 +118,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = ready!(this.future.poll(cx))?;
-        if response.extensions().get::<RunningCost>().is_none() {
+        if !HttpReply(&response).has_cost() {
             response.extensions_mut().insert(this.cost.clone());
         }
         let counts = this.sent.then(|| this.cost.clone());

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod keys;
+mod messages;
 mod one_port;
 mod refusals;
 mod servers;

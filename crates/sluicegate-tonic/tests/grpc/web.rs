@@ -1,22 +1,18 @@
 //! gRPC-Web, with tonic-web's layer around the limits, and inside of them.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::Frame;
 use sluicegate_tonic::cost::RunningCost;
 use sluicegate_tonic::{CountMessages, Ip, Limit, RateLimitLayer};
 use tonic::body::Body;
 use tonic_web::GrpcWebLayer;
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
+use crate::messages::{MESSAGE, Parts, read};
 use crate::servers::{plain, serve, still};
 
 const LINE: &str = "POST /grpc.health.v1.Health/Check";
@@ -46,33 +42,8 @@ async fn a_refusal_reaches_clients_of_grpc_web() {
     }
 }
 
-/// A body of these parts, and trailers.
-struct Parts(VecDeque<Bytes>, Option<HeaderMap>);
-
-impl http_body::Body for Parts {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = self.0.pop_front().map(Frame::data);
-        Poll::Ready(data.or_else(|| self.1.take().map(Frame::trailers)).map(Ok))
-    }
-}
-
-/// Reads a body to its end.
-async fn read<B: http_body::Body>(body: B) {
-    let mut body = pin!(body);
-    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        assert!(frame.is_ok());
-    }
-}
-
 #[tokio::test]
 async fn messages_are_counted_around_the_layer_of_grpc_web() {
-    const MESSAGE: [u8; 8] = [0, 0, 0, 0, 3, 1, 2, 3];
     for (content_type, is_text) in [
         ("application/grpc", false),
         ("application/grpc-web+proto", false),

@@ -1,0 +1,79 @@
+//! Calls that cost their messages.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::Frame;
+use sluicegate_tonic::{Cost, CountMessages, Global, Limit, RateLimitLayer};
+use tonic::body::Body;
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+
+use crate::servers::still;
+
+/// Six messages an hour.
+macro_rules! limited {
+    ($count:expr, $handler:expr) => {{
+        let rule = Limit::per_hour(6).by(Global).settle_cost(|reply| reply.cost());
+        ServiceBuilder::new()
+            .layer(RateLimitLayer::new(rule).store(still()))
+            .layer($count)
+            .service(service_fn($handler))
+    }};
+}
+
+/// A call of so many messages.
+fn call(messages: usize) -> Request<Parts> {
+    let messages = (0..messages).map(|_| Bytes::from_static(&MESSAGE)).collect();
+    let request = Request::post("/a.B/C").header("content-type", "application/grpc");
+    request.body(Parts(messages, None)).unwrap()
+}
+
+fn is_refused<B>(response: &Response<B>) -> bool {
+    response.headers().get("grpc-status").is_some_and(|status| status == "8")
+}
+
+#[tokio::test]
+async fn what_a_handler_says_a_call_costs_stands_instead_of_its_messages() {
+    let mut service = limited!(CountMessages::both(), |_| async {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(Cost(5));
+        Ok::<_, Infallible>(response)
+    });
+    for expected in [false, false, true] {
+        let response = service.ready().await.unwrap().call(call(1)).await.unwrap();
+        assert_eq!(is_refused(&response), expected);
+        read(response.into_body()).await;
+    }
+}
+
+/// A message of three bytes.
+pub(crate) const MESSAGE: [u8; 8] = [0, 0, 0, 0, 3, 1, 2, 3];
+
+/// A body of these parts, and trailers.
+pub(crate) struct Parts(pub(crate) VecDeque<Bytes>, pub(crate) Option<HeaderMap>);
+
+impl http_body::Body for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = self.0.pop_front().map(Frame::data);
+        Poll::Ready(data.or_else(|| self.1.take().map(Frame::trailers)).map(Ok))
+    }
+}
+
+/// Reads a body to its end.
+pub(crate) async fn read<B: http_body::Body>(body: B) {
+    let mut body = pin!(body);
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        assert!(frame.is_ok());
+    }
+}
