@@ -31,7 +31,7 @@ impl Shared {
         let now = self.clock.now();
         self.note_unread(&mut state, unread, now);
         let mut instructions = std::mem::take(&mut state.instructions);
-        state.allow(turn::is_due(now));
+        state.allow(now);
         state.follow_processors(now, &mut instructions);
         let (cost, is_known) = match self.unit {
             Unit::Requests => (1, false),
@@ -76,9 +76,10 @@ impl Shared {
     }
 
     /// A request that was told to start is polled, so the next one can be told.
-    fn polls(self: &Arc<Self>) {
+    fn polls(self: &Arc<Self>, running: &Running) {
         let mut state = self.lock();
-        state.unpolled -= 1;
+        let now = self.clock.now();
+        state.told.polled(running.started(), now);
         if !state.scheduler.is_held() {
             return;
         }
@@ -86,8 +87,8 @@ impl Shared {
         let mut wakers = Vec::new();
         if !turn::is_possible() {
             let mut instructions = std::mem::take(&mut state.instructions);
-            state.allow(false);
-            state.scheduler.drain(self.clock.now(), &mut instructions);
+            state.allow(now);
+            state.scheduler.drain(now, &mut instructions);
             wakers = state.tell(instructions);
         }
         self.let_go(state, wakers);
@@ -98,14 +99,14 @@ impl Shared {
         let mut state = self.lock();
         let mut instructions = std::mem::take(&mut state.instructions);
         let now = self.clock.now();
-        state.allow(turn::is_due(now));
+        state.allow(now);
         if state.scheduler.cancel(id) {
             state.waiters[id.slot()] = None;
         // No longer queued, so it was told something. If it was to start, the place is taken in its name and has to go
         // back, or it would be lost for ever.
         } else if let Some(Ok(running)) = waiter.take() {
             // It was told to start and has not been polled since: whoever is next may run in its place.
-            state.unpolled -= 1;
+            state.told.left(running.started());
             state.scheduler.not_started(now, running, &mut instructions);
         }
         let wakers = state.tell(instructions);
@@ -135,7 +136,7 @@ impl Place {
         let Observing { name, meter, .. } = &self.shared.observing;
         Poll::Ready(self.span.in_scope(|| match result {
             Ok(running) => {
-                self.shared.polls();
+                self.shared.polls(&running);
                 meter.waited(name, &self.shared.classes, &running);
                 Ok(InService::new(&self.shared, running, self.key, None, true))
             }

@@ -85,7 +85,7 @@ impl Shared {
         if is_turn {
             turn::is_over();
         }
-        state.allow(turn::is_due(now));
+        state.allow(now);
         let mut instructions = std::mem::take(&mut state.instructions);
         state.scheduler.drain(now, &mut instructions);
         let wakers = state.tell(instructions);

@@ -146,6 +146,7 @@ mod shared;
 mod snapshot;
 mod throttle;
 mod throttle_layer;
+mod told;
 mod turn;
 
 /// Locks: those of the standard library, or those of loom, which tries every order in which threads can run.

@@ -12,6 +12,7 @@ use super::observing::{Accuracy, FlowNames, Names, Observing};
 use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
+use super::told::Told;
 use super::turn;
 use crate::class::{Class, Classes};
 use crate::error::ConfigError;
@@ -52,8 +53,7 @@ pub(super) struct State {
     pub(super) accuracy: Accuracy,
     /// How long a request is polled, smoothed over about sixteen of them, in microseconds.
     poll_time: f64,
-    /// Requests that were told to start, and have not been polled since.
-    pub(super) unpolled: usize,
+    pub(super) told: Told,
     pub(super) flow_names: FlowNames,
 }
 
@@ -113,7 +113,7 @@ impl Shared {
         state.poll_time += (polled as f64 - state.poll_time) / 16.0;
         // The list goes along to the scheduler and comes back emptied, so nothing is allocated while the lock is held.
         let mut instructions = std::mem::take(&mut state.instructions);
-        state.allow(turn::is_due(now));
+        state.allow(now);
         state.scheduler.done(now, running, actual, completion, &mut instructions);
         let wakers = state.tell(instructions);
         self.let_go(state, wakers);
@@ -150,7 +150,7 @@ impl State {
             warn_again: 0,
             accuracy: Accuracy::default(),
             poll_time: 0.0,
-            unpolled: 0,
+            told: Told::default(),
             flow_names: FlowNames::default(),
         }
     }
@@ -158,8 +158,9 @@ impl State {
     /// Allows the scheduler to start as many requests as are polled in a turn of each runtime. In a thread whose turn is
     /// due, it is none.
     #[inline]
-    pub(super) fn allow(&mut self, is_due: bool) {
-        let requests = if is_due { 0 } else { self.room() };
+    pub(super) fn allow(&mut self, now: u64) {
+        self.told.expire(now);
+        let requests = if turn::is_due(now) { 0 } else { self.room() };
         self.scheduler.allow(requests);
     }
 
@@ -167,13 +168,19 @@ impl State {
         let of_each = (turn::LONGEST as f64 / self.poll_time.max(1.0)) as usize;
         // At least one, or a handler that is slow once would stop everything. Those that were told and not polled yet fill
         // the turn that is to come.
-        (of_each.max(1) * self.drainers.len().max(1)).saturating_sub(self.unpolled)
+        (of_each.max(1) * self.drainers.len().max(1)).saturating_sub(self.told.count())
     }
 
     /// When a drainer has something to do: zero for at once, where a request waits for nothing but a turn.
     #[inline]
     pub(super) fn next_at(&self) -> Option<u64> {
-        if self.scheduler.is_held() && self.room() > 0 { Some(0) } else { self.scheduler.next_at() }
+        let next = self.scheduler.next_at();
+        match self.scheduler.is_held() {
+            true if self.room() > 0 => Some(0),
+            // Those that were told may never be polled.
+            true => Some(next.map_or(self.told.until(), |next| next.min(self.told.until()))),
+            false => next,
+        }
     }
 
     /// Learns which processors can be used from the request that is served in this thread.
@@ -216,7 +223,7 @@ impl State {
         for instruction in instructions.drain(..) {
             let (id, result) = match instruction {
                 Instruction::Start(id, running) => {
-                    self.unpolled += 1;
+                    self.told.add(running.started());
                     (id, Ok(running))
                 }
                 Instruction::Shed(id, shed) => (id, Err(shed)),
@@ -240,7 +247,7 @@ impl Shared {
         let mut state = self.lock();
         let now = self.now();
         let mut instructions = std::mem::take(&mut state.instructions);
-        state.allow(turn::is_due(now));
+        state.allow(now);
         let changed = state.scheduler.reconfigure(now, builder, &mut instructions);
         if let (Ok(()), State { scheduler, processors: Some(known), .. }, Some(new)) =
             (&changed, &mut *state, processors)

@@ -310,3 +310,52 @@ fn a_flow_is_the_same_in_all_layers_of_a_throttle() {
     requests.iter_mut().for_each(assert_waits);
     assert_eq!(throttle.snapshot().queued, 4);
 }
+
+/// A throttle of ten places, which has learnt that a handler keeps its thread busy for a millisecond: it tells one request
+/// at a time to start.
+fn busy_scene() -> (ManualClock, Handlers, Throttle) {
+    let clock = ManualClock::new();
+    let throttle = Throttle::builder().in_flight(10).queue_cost(9_000).clock(&clock);
+    let throttle = throttle.build().unwrap();
+    let busy = clock.clone();
+    let mut service = throttle.layer().layer(tower::service_fn(move |_: Request<String>| {
+        busy.advance(Duration::from_millis(1));
+        async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())) }
+    }));
+    for _ in 0..60 {
+        let mut request: Answering = Box::pin(service.call(get("/busy")));
+        answered(&mut request);
+        // The thread rests, so that it starts the next one at once.
+        clock.advance(Duration::from_secs(1));
+    }
+    (clock, Handlers::default(), throttle)
+}
+
+#[tokio::test]
+async fn a_request_that_is_told_to_start_and_not_polled_holds_nobody_up() {
+    let (clock, handlers, throttle) = busy_scene();
+    let mut running: Vec<_> = (0..10).map(|_| send(&throttle, &handlers, "/running")).collect();
+    running.iter_mut().for_each(assert_waits);
+    let mut blocked = send(&throttle, &handlers, "/blocked");
+    assert_waits(&mut blocked);
+    // It is told to start in place of the one that ends, and its thread is busy with something else.
+    running.pop();
+    let mut waiting = ["/1", "/2", "/3"].map(|path| send(&throttle, &handlers, path));
+    running.truncate(4);
+    waiting.iter_mut().for_each(assert_waits);
+    assert_eq!(handlers.started().len(), 10, "it may still be polled in the turn to come");
+    for (request, path) in waiting.iter_mut().zip(["/1", "/2", "/3"]) {
+        clock.advance(Duration::from_millis(10));
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        assert_waits(request);
+        assert_eq!(handlers.started().last().unwrap(), path);
+    }
+    // Back again, it starts as it was told, and the next is told as if nothing had been.
+    assert_waits(&mut blocked);
+    assert_eq!(handlers.started().last().unwrap(), "/blocked");
+    drop((running, waiting, blocked));
+    let snapshot = throttle.snapshot();
+    assert_eq!((snapshot.queued, snapshot.running), (0, 0));
+}
