@@ -35,7 +35,10 @@ struct TimedCall {
     operation: Operation,
     charge: Charge,
     /// The node that is called, once it is known, and the permit to call it.
-    node: Option<(Arc<Node>, Permit)>,
+    node: Option<Arc<Node>>,
+    permit: Option<Permit>,
+    /// When the deadline passes.
+    due: u64,
     /// The answer, once the call is sent.
     answer: Option<(PendingAnswer, Connection)>,
     observation: Observation,
@@ -54,17 +57,16 @@ pub(crate) fn begin(
     (slot, deadline): (u16, Duration),
 ) -> Result<PendingReply, Failure> {
     let node = shared.route.known(slot);
-    let node = node.map(|node| enter(shared, node)).transpose()?;
+    let permit = node.as_ref().map(|node| enter(shared, node)).transpose()?;
     // Before anything is sent: without a place in the background, a late answer could not be awaited, and what it
     // charged would stay charged. Too many calls are an error, and no charge.
     let reservation = shared.background.call();
     let reservation = Some(reservation.ok_or_else(|| Failure::new(FailureKind::Full))?);
     // Before the call: what other calls change from here on makes its answer worthless.
     let observation = shared.refusals.observe(operation, &charge);
+    let now = shared.runtime.clock.now();
     let claim = match operation {
-        Operation::Take => {
-            Claim::charging(&shared.places, &charge, keys, shared.runtime.clock.now())
-        }
+        Operation::Take => Claim::charging(&shared.places, &charge, keys, now),
         Operation::Peek | Operation::Reset => None,
     };
     if claim.is_some() {
@@ -72,11 +74,20 @@ pub(crate) fn begin(
     }
     let at = (slot, claim.as_ref());
     let request = Request::of_charge(shared, operation, &charge, keys, at);
+    let due = now.saturating_add(deadline.as_micros() as u64);
     let deadline = shared.runtime.sleep(deadline);
-    let shared = Arc::clone(shared);
-    let answer = None;
-    let call =
-        TimedCall { shared, operation, charge, node, answer, observation, claim, reservation };
+    let call = TimedCall {
+        shared: Arc::clone(shared),
+        operation,
+        charge,
+        node,
+        permit,
+        due,
+        answer: None,
+        observation,
+        claim,
+        reservation,
+    };
     Ok(Box::pin(call.run(slot, request, deadline)))
 }
 
@@ -117,11 +128,11 @@ impl TimedCall {
     async fn ask(&mut self, slot: u16, request: Request) -> Result<Vec<u8>, Failure> {
         // Without a map of slots, the breaker is asked only once the node is known.
         let node = match &self.node {
-            Some((node, _)) => Arc::clone(node),
+            Some(node) => Arc::clone(node),
             None => {
                 let node = self.shared.route.clone().node(slot).await?;
-                self.node = Some(enter(&self.shared, Arc::clone(&node))?);
-                node
+                self.permit = Some(enter(&self.shared, &node)?);
+                Arc::clone(self.node.insert(node))
             }
         };
         let connection = match node.current() {
@@ -143,12 +154,13 @@ impl TimedCall {
             Some(_) => Failure::new(FailureKind::TooSlow),
             None => Failure::because(FailureKind::Unreachable, "no connection within the deadline"),
         };
-        self.leave();
+        // The breaker learns of it with the caller.
+        self.leave(None);
         failure
     }
 
     fn learn(&mut self, outcome: Result<(), &Failure>) {
-        if let Some((node, permit)) = &mut self.node {
+        if let (Some(node), Some(permit)) = (&self.node, &mut self.permit) {
             node.learn(permit, outcome);
         }
         if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
@@ -158,7 +170,7 @@ impl TimedCall {
 
     /// Replaces the connection: after an answer that cannot be read, no other answer on it can be trusted.
     fn distrust(&mut self, malformed: &Failure) {
-        let Some((node, permit)) = &mut self.node else { return };
+        let (Some(node), Some(permit)) = (&self.node, &mut self.permit) else { return };
         let failure = Failure::because(FailureKind::Protocol, malformed.to_string());
         node.learn(permit, Err(&failure));
         if let Some(current) = node.current() {
@@ -166,17 +178,18 @@ impl TimedCall {
         }
     }
 
-    /// Leaves a task behind that gives back what may be charged.
-    fn leave(&mut self) {
+    /// Leaves a task behind that gives back what may be charged, and reports to the breaker with `permit`.
+    fn leave(&mut self, permit: Option<Permit>) {
         // Nothing is left behind for a call that was not sent, or whose answer is there: both fields are then empty.
-        let (Some((answer, connection)), Some((node, _)), Some(reservation)) =
+        let (Some((answer, connection)), Some(node), Some(reservation)) =
             (self.answer.take(), &self.node, self.reservation.take())
         else {
             return;
         };
         let (node, claim) = (Arc::clone(node), self.claim.take());
         reservation.leave();
-        let late = LateAnswer { answer, node, connection, claim, reservation };
+        let unjudged = permit.map(|permit| (permit, self.due));
+        let late = LateAnswer { answer, unjudged, node, connection, claim, reservation };
         match self.operation {
             Operation::Take => {
                 let charge = std::mem::take(&mut self.charge);
@@ -189,16 +202,15 @@ impl TimedCall {
 
 impl Drop for TimedCall {
     fn drop(&mut self) {
-        self.leave();
+        // Its caller has gone before the deadline. That says nothing about the server, but the time until its answer does.
+        let permit = self.permit.take();
+        self.leave(permit);
     }
 }
 
-fn enter(shared: &Shared, node: Arc<Node>) -> Result<(Arc<Node>, Permit), Failure> {
-    match node.enter() {
-        Some(permit) => Ok((node, permit)),
-        None => {
-            shared.route.look();
-            Err(Failure::new(FailureKind::BreakerOpen))
-        }
-    }
+fn enter(shared: &Shared, node: &Arc<Node>) -> Result<Permit, Failure> {
+    node.enter().ok_or_else(|| {
+        shared.route.look();
+        Failure::new(FailureKind::BreakerOpen)
+    })
 }

@@ -7,7 +7,9 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
+use sluicegate_core::adapter::breaker::Permit;
 use sluicegate_core::adapter::{Charge, Debit, Receipt, Reservation, remote};
 
 use crate::exchange::request::Request;
@@ -73,10 +75,13 @@ pub(crate) fn no_runtime() -> Failure {
 /// Waits in the background for a late answer, and gives back what it charged.
 pub(super) fn give_back_later(shared: &Arc<Shared>, late: LateAnswer, charge: Charge) {
     // `answer` is the same future that the caller awaited. A second question would be a second charge.
-    let LateAnswer { answer, node, connection, claim, reservation } = late;
     let shared = Arc::clone(shared);
+    let over = shared.runtime.sleep(shared.grace);
     shared.clone().runtime.spawn(async move {
-        match before(shared.runtime.sleep(shared.grace), answer).await {
+        let mut late = late;
+        let answer = before(over, late.answer(&shared)).await;
+        let LateAnswer { node, connection, claim, reservation, .. } = late;
+        match answer {
             Some(Ok(answer)) => {
                 if !give_back(&shared, &charge, &answer, (node, connection)).await {
                     claim.iter().for_each(Claim::doubt);
@@ -95,11 +100,12 @@ pub(super) fn give_back_later(shared: &Arc<Shared>, late: LateAnswer, charge: Ch
 }
 
 /// Waits in the background for a late answer that charges nothing, so that its reservation counts until it is there.
-pub(super) fn wait_out(shared: &Arc<Shared>, LateAnswer { answer, reservation, .. }: LateAnswer) {
+pub(super) fn wait_out(shared: &Arc<Shared>, mut late: LateAnswer) {
+    let shared = Arc::clone(shared);
     let over = shared.runtime.sleep(shared.grace);
-    shared.runtime.spawn(async move {
-        let _ = before(over, answer).await;
-        drop(reservation);
+    shared.clone().runtime.spawn(async move {
+        let _ = before(over, late.answer(&shared)).await;
+        drop(late);
     });
 }
 
@@ -152,11 +158,38 @@ pub(super) type PendingAnswer = Pin<Box<dyn Future<Output = Result<Vec<u8>, Fail
 /// An answer that no caller waits for any more, and the connection that it will come on.
 pub(super) struct LateAnswer {
     pub(super) answer: PendingAnswer,
+    /// The permit of the call and when its deadline passes, if the caller has gone before that.
+    pub(super) unjudged: Option<(Permit, u64)>,
     pub(super) node: Arc<Node>,
     pub(super) connection: Connection,
     /// The places that the call charges, if any.
     pub(super) claim: Option<Claim>,
     pub(super) reservation: Reservation,
+}
+
+impl LateAnswer {
+    /// The answer. The breaker learns whether it comes within the deadline: else it would never open where every caller
+    /// gives up before that.
+    async fn answer(&mut self, shared: &Shared) -> Result<Vec<u8>, Failure> {
+        let Some((mut permit, due)) = self.unjudged.take() else {
+            return self.answer.as_mut().await;
+        };
+        let left = due.saturating_sub(shared.runtime.clock.now());
+        let deadline = shared.runtime.sleep(Duration::from_micros(left));
+        let in_time = before(deadline, self.answer.as_mut()).await;
+        let too_slow = Failure::new(FailureKind::TooSlow);
+        let outcome = in_time.as_ref().map_or(Err(&too_slow), |answer| answer.as_ref().map(drop));
+        self.node.learn(&mut permit, outcome);
+        if outcome.is_err() {
+            shared.route.look();
+        }
+        // While it is awaited on, it takes up no place among the calls of a server that has just come back.
+        drop(permit);
+        match in_time {
+            Some(answer) => answer,
+            None => self.answer.as_mut().await,
+        }
+    }
 }
 
 /// Reads the answer to a charge.

@@ -175,6 +175,60 @@ async fn a_probe_that_is_answered_in_time_closes_it() {
     assert_eq!(store.counts().breaker, BreakerState::Closed);
 }
 
+/// A call whose caller gives up after `time`, when it has reached the server.
+async fn given_up(fake: &Fake, clock: &ManualClock, store: &Redis, time: Duration) {
+    let asked = fake.seen("EVALSHA");
+    let asks = tokio::spawn(later(store));
+    fake.wait_for("EVALSHA", asked + 1);
+    clock.advance(time);
+    asks.abort();
+    assert!(asks.await.expect_err("aborted").is_cancelled());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_opens_it_though_every_caller_gives_up_before_the_deadline() {
+    let (fake, clock) = (late(), ManualClock::new());
+    let store = with_breaker(&fake, &clock);
+    for _ in 0..FAILURES {
+        assert_eq!(store.counts().breaker, BreakerState::Closed);
+        given_up(&fake, &clock, &store, DEADLINE / 2).await;
+    }
+    clock.advance(DEADLINE / 2);
+    crate::until(&store, |counts| counts.breaker == BreakerState::Open).await;
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+    fake.release();
+    crate::until(&store, |counts| counts.given_back == u64::from(FAILURES)).await;
+    assert_eq!(store.counts().breaker, BreakerState::Open, "what came late says nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_that_give_up_on_a_server_that_answers_in_time_do_not_open_it() {
+    let (fake, clock) = (late(), ManualClock::new());
+    let store = with_breaker(&fake, &clock);
+    for given_up_before in 0..FAILURES * 3 {
+        given_up(&fake, &clock, &store, DEADLINE - crate::TICK).await;
+        fake.release();
+        let given_back = u64::from(given_up_before) + 1;
+        crate::until(&store, |counts| counts.given_back == given_back).await;
+    }
+    assert_eq!(store.counts().breaker_openings, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_whose_caller_gives_up_is_judged_by_its_answer() {
+    let (fake, clock) = (late(), ManualClock::new());
+    let store = with_breaker(&fake, &clock);
+    for _ in 0..FAILURES {
+        too_late(&fake, &clock, &store).await;
+    }
+    clock.advance(FIRST);
+    crate::until(&store, |counts| counts.connections == 2).await;
+    given_up(&fake, &clock, &store, Duration::ZERO).await;
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen, "one at a time");
+    fake.release();
+    crate::until(&store, |counts| counts.breaker == BreakerState::Closed).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_of_any_mix_open_it() {
     let mut asked = 0;
