@@ -125,6 +125,8 @@ async fn give_back(
         return true;
     }
     let charged = charge.debits().zip(receipts(&reply)).filter(|(_, receipt)| !receipt.is_void());
+    let mut is_given_back = true;
+    // Each of them, although one fails: that may concern its row alone.
     for (debit, receipt) in charged {
         // Until it is delivered, another call may still be refused because of this charge. That must not be remembered.
         let _invalidation = shared.refusals.invalidate(debit);
@@ -138,11 +140,13 @@ async fn give_back(
         };
         if let Err(failure) = in_time(shared, delivery).await {
             shared.counters.settlement_dropped(&failure);
-            return false;
+            is_given_back = false;
         }
     }
-    shared.counters.each.given_back.add(1);
-    true
+    if is_given_back {
+        shared.counters.each.given_back.add(1);
+    }
+    is_given_back
 }
 
 fn settlement(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) -> Request {

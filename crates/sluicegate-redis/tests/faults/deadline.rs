@@ -1,14 +1,18 @@
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use sluicegate_core::ManualClock;
+use sluicegate_core::key::KeyBuf;
 use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{FailureKind, Redis, RedisBuilder};
 use tokio::task::JoinHandle;
 
-use crate::fake::{Act, Fake, admitted, is_charge, refused};
-use crate::{DEADLINE, Outcome, StoreError, TICK, builder, kind, later, store, take, until};
+use crate::fake::{Act, Fake, admitted, admitted_by_three, evaluates, is_charge, refused};
+use crate::{
+    DEADLINE, Outcome, StoreError, TICK, builder, decide, kind, later, store, take, until,
+};
 
 /// How long late answers are awaited.
 const GRACE: Duration = DEADLINE.saturating_mul(10);
@@ -89,6 +93,48 @@ async fn a_charge_that_comes_too_late_is_given_back() {
     store.flush().await;
     assert_eq!(fake.evaluated(), 2, "the second gives back");
     assert_eq!(store.counts().given_back, 1);
+}
+
+/// The charge of one limit cannot be given back: its script fails. Those of the other two can.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_charge_to_several_limits_is_given_back_to_each_though_one_fails() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let rows = Arc::clone(&asked);
+    let fake = Fake::new(move |name, command| {
+        if !evaluates(name) {
+            return None;
+        }
+        let (row, mut rows) = (command[3].clone(), rows.lock().unwrap());
+        let is_first = rows.is_empty();
+        rows.push(row);
+        match rows.as_slice() {
+            _ if is_first => Some(Act::Hold(admitted_by_three())),
+            [charged, .., settled] if charged == settled => {
+                Some(Act::Say(b"-ERR the script failed\r\n".to_vec()))
+            }
+            _ => None,
+        }
+    });
+    let clock = ManualClock::new();
+    let store = store(&fake, &clock);
+    let mut charge = crate::charge();
+    for key in ["bob", "carol"] {
+        charge.add(Limit::per_minute(100), KeyBuf::of(key), 1).expect("three limits");
+    }
+    let task = tokio::spawn({
+        let store = store.clone();
+        async move { decide(&store, &charge).await }
+    });
+    fake.wait_for("EVALSHA", 1);
+    clock.advance(DEADLINE);
+    assert_eq!(kind(task.await.expect("no panic")), FailureKind::TooSlow);
+    fake.release();
+    store.flush().await;
+    let mut settled = asked.lock().unwrap()[1..].to_vec();
+    settled.dedup();
+    assert_eq!(settled.len(), 3);
+    let counts = store.counts();
+    assert_eq!((counts.given_back, counts.settlements_dropped), (0, 1), "not all of it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

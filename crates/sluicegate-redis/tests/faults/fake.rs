@@ -217,18 +217,29 @@ pub(crate) fn full() -> Vec<u8> {
     with_debt(0, 600_000.0, 3, 60_000_000.0)
 }
 
+/// A charge to three such buckets, admitted.
+pub(crate) fn admitted_by_three() -> Vec<u8> {
+    with_debts(1, 0.0, 1, &[600_000.0; 3])
+}
+
 fn answer(verdict: u8, micros: f64, role: u8) -> Vec<u8> {
     with_debt(verdict, micros, role, 600_000.0)
 }
 
 fn with_debt(verdict: u8, micros: f64, role: u8, debt: f64) -> Vec<u8> {
+    with_debts(verdict, micros, role, &[debt])
+}
+
+fn with_debts(verdict: u8, micros: f64, role: u8, debts: &[f64]) -> Vec<u8> {
     let now = 946_684_800_000_000.0_f64;
     let mut packed = vec![verdict];
     packed.extend(micros.to_le_bytes());
     packed.extend(now.to_le_bytes());
-    packed.push(role);
-    packed.extend(now.to_le_bytes());
-    packed.extend(debt.to_le_bytes());
+    for debt in debts {
+        packed.push(role);
+        packed.extend(now.to_le_bytes());
+        packed.extend(debt.to_le_bytes());
+    }
     bulk(&packed)
 }
 
