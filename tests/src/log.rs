@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// A subscriber that keeps a line for each event. Clones share the lines.
@@ -22,13 +23,13 @@ impl Log {
         Self { target, lines: Arc::default() }
     }
 
-    /// Keeps the events of this thread while `run` runs.
-    pub fn during(&self, run: impl FnOnce()) {
+    /// Keeps the events of this thread until what it returns is dropped.
+    pub fn attach(&self) -> DefaultGuard {
         // Where only one subscriber was ever there, `tracing` asks that of the thread that comes to an event first whether
         // anybody wants it, and remembers the answer for all. That may be the thread of another test, which has none.
         static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Log::of("none")));
         LazyLock::force(&SECOND);
-        tracing::subscriber::with_default(self.clone(), run);
+        set_default(self.clone())
     }
 
     /// The lines since the last call.

@@ -85,7 +85,8 @@ mod tests {
     fn told(about: impl Fn(&Contact)) -> (Vec<String>, String) {
         let recorder = PrometheusBuilder::new().build_recorder();
         let (shown, log) = (recorder.handle(), Log::of(module_path!().trim_end_matches("::tests")));
-        metrics::with_local_recorder(&recorder, || log.during(|| about(&Contact::new())));
+        let _attached = log.attach();
+        metrics::with_local_recorder(&recorder, || about(&Contact::new()));
         let shown = shown.render();
         let value = shown.lines().find_map(|line| line.strip_prefix("sluicegate_master_away "));
         (log.taken(), value.expect("a gauge").to_owned())

@@ -9,7 +9,9 @@ use crate::{Diagnostic, Environment, Format, PolicyFile};
 /// The events while `run` runs.
 fn told(run: impl FnOnce()) -> Vec<String> {
     let log = Log::of("sluicegate_config");
-    log.during(run);
+    let attached = log.attach();
+    run();
+    drop(attached);
     log.taken()
 }
 

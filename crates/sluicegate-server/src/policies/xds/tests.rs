@@ -270,7 +270,7 @@ async fn a_server_that_accepts_and_says_nothing_is_called_again() {
 #[tokio::test]
 async fn each_loss_of_a_server_that_has_answered_is_a_warning() {
     let log = Log::of("sluicegate_server::policies::xds");
-    let _logged = tracing::subscriber::set_default(log.clone());
+    let _attached = log.attach();
     let (address, mut streams) = Management::start().await;
     let pause = Duration::from_millis(1);
     let _following = Policies::new().follow(client(address).backoff(pause, pause));

@@ -90,7 +90,7 @@ async fn the_log_has_a_line_a_second_about_calls_that_failed() {
     let _alone = super::DECIDES.lock().await;
     let log = Log::of("sluicegate_server::health");
     // The server runs in this thread.
-    let _logged = tracing::subscriber::set_default(log.clone());
+    let _attached = log.attach();
     let clock = ManualClock::new();
     let [_, http, _] = start(&clock).await;
     let taken = "{\"headers\":{\"x-api-key\":\"a\"}}";
