@@ -77,7 +77,11 @@ impl Limits {
             return Err(LimitError::new("there are more than 16 limits in the list"));
         }
         for (i, limit) in limits.iter().enumerate() {
-            if limits.iter().take(i).any(|earlier| earlier.id() == limit.id()) {
+            let name = limit.own_name();
+            let is_alike = |earlier: &Limit| {
+                earlier.id() == limit.id() || name.is_some() && earlier.own_name() == name
+            };
+            if limits.iter().take(i).any(is_alike) {
                 return Err(LimitError::new(
                     "two limits in the list are alike or share a name: name them apart",
                 ));

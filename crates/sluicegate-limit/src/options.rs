@@ -55,9 +55,9 @@ impl Limit {
 
     /// Names the limit, for header fields, metrics and the store; at most 31 bytes of printable ASCII.
     ///
-    /// Limits with one name and algorithm share what is spent on a key, wherever they are used with the same store.
-    ///
-    /// When the numbers of a named limit change, some of them keep what was spent:
+    /// Limits with one name share what is spent on a key, wherever they are used with the same store, if they have the same
+    /// algorithm and their numbers are alike, or differ only in what this table names. So a named limit whose numbers change
+    /// may keep what was spent:
     ///
     /// | limit | keeps what was spent |
     /// | --- | --- |

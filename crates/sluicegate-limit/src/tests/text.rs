@@ -159,6 +159,22 @@ fn a_long_text_is_quoted_in_part() {
     assert!(error.len() < 300, "{error}");
 }
 
+/// They would have one name in header fields and metrics, and two budgets.
+#[test]
+fn limits_of_a_list_are_named_apart_also_if_their_numbers_differ() {
+    let second = Limit::per_second(10).named("api");
+    for other in [
+        Limit::per_minute(100).named("api"),
+        Limit::fixed_window(10, secs(1)).named("api"),
+        Limit::concurrent(10).named("api"),
+    ] {
+        let error = Limits::try_from_iter([second, other]).expect_err("they share a name");
+        assert!(error.to_string().contains("share a name"), "{error}");
+        assert!(Limits::try_from_iter([second, other.named("other")]).is_ok());
+    }
+    assert!(Limits::try_from_iter([Limit::per_second(10), Limit::per_minute(100)]).is_ok());
+}
+
 #[test]
 #[should_panic = "two limits in the list are alike"]
 fn a_list_of_limits_that_are_alike_panics() {

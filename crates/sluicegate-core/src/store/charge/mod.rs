@@ -63,7 +63,7 @@ impl Charge {
     /// # Errors
     ///
     /// The server's mistake: more than [`MAX_LIMITS`] limits on one request, or two different limits
-    /// with one name and algorithm on the same key.
+    /// that share what is spent on the same key, as [`Limit::named`] describes.
     pub fn add(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
         self.add_on_account(limit, key, cost, None)
     }
