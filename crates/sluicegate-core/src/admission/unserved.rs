@@ -7,6 +7,8 @@
 //!
 //! Only a request that has passed the outer layer counts; the outer decision in its extensions shows that. A handler
 //! that waits as a client of another service was being served.
+//!
+//! In the same way, a layer that counts what a request uses says how much that was: there is no response to leave it in.
 
 use std::cell::Cell;
 
@@ -22,13 +24,16 @@ enum DropReport {
 
 thread_local! {
     static REPORT: Cell<DropReport> = const { Cell::new(DropReport::Closed) };
+    static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// Drops a request that a layer has forwarded and that was not answered. `drop` drops the inner future and then the
-/// charge, which is given back if the request was [never served](note_unserved).
+/// charge, which is given back if the request was [never served](note_unserved), and raised to what it has
+/// [spent](note_spent).
 pub fn listen_unserved(drop: impl FnOnce()) {
     struct Listener {
         outer: DropReport,
+        spent: Option<u64>,
     }
 
     // Also where something panics as it is dropped.
@@ -44,10 +49,15 @@ pub fn listen_unserved(drop: impl FnOnce()) {
                 _ if inner == DropReport::Unserved => DropReport::Unserved,
                 _ => DropReport::Served,
             });
+            SPENT.set(match self.outer {
+                DropReport::Closed => None,
+                _ => SPENT.get().max(self.spent),
+            });
         }
     }
 
-    let _listener = Listener { outer: REPORT.replace(DropReport::Nothing) };
+    let outer = REPORT.replace(DropReport::Nothing);
+    let _listener = Listener { outer, spent: SPENT.take() };
     drop();
 }
 
@@ -57,6 +67,19 @@ pub fn note_unserved() {
     if REPORT.get() == DropReport::Nothing {
         REPORT.set(DropReport::Unserved);
     }
+}
+
+/// A request is dropped that has cost this much until now, as a layer has counted that would have left it in the response.
+/// A rule that asks for more of the response sees one with status 200.
+pub fn note_spent(cost: u64) {
+    if cost > 0 && REPORT.get() != DropReport::Closed {
+        SPENT.set(SPENT.get().max(Some(cost)));
+    }
+}
+
+/// What the request that is being dropped has cost, if a layer has counted that.
+pub(crate) fn spent() -> Option<u64> {
+    SPENT.get()
 }
 
 /// Whether what is being dropped was never served.
@@ -95,6 +118,22 @@ mod tests {
             note_unserved();
             listen_unserved(|| {});
         }));
+    }
+
+    #[test]
+    fn what_was_spent_is_heard_by_all_layers_further_out() {
+        let mut heard = Vec::new();
+        listen_unserved(|| {
+            listen_unserved(|| {
+                note_spent(7);
+                note_spent(3);
+                heard.push(spent());
+            });
+            heard.push(spent());
+        });
+        note_spent(9);
+        heard.push(spent());
+        assert_eq!(heard, [Some(7), Some(7), None]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate::adapter::{HttpReply, Reply as _};
+use sluicegate::adapter::{HttpReply, Reply as _, note_spent};
 use sluicegate::cost::RunningCost;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -21,8 +21,9 @@ pub use self::body::CountedBody;
 ///
 /// Put it inside of a [`RateLimitLayer`](crate::RateLimitLayer) whose rule settles by the
 /// [`Reply::cost`](crate::adapter::Reply::cost). The call is charged its estimate when it begins, and what it has used
-/// when it has ended, also if the client leaves before. Messages are not held back: a stream that is
-/// running goes on, and its client waits before the next one.
+/// when it has ended, also if the client leaves before. If it leaves before the head of the response, such as during an
+/// upload, that is no less than the estimate. Messages are not held back: a stream that is running goes on, and its
+/// client waits before the next one.
 ///
 /// It counts messages of gRPC and of gRPC-Web, so it may be around a layer that translates between them, or inside of it.
 ///
@@ -106,6 +107,13 @@ pin_project! {
         future: F,
         cost: RunningCost,
         sent: bool,
+    }
+
+    impl<F> PinnedDrop for CountMessagesFuture<F> {
+        /// A client may leave before there is a response to leave the cost in.
+        fn drop(this: Pin<&mut Self>) {
+            note_spent(this.cost.total());
+        }
     }
 }
 

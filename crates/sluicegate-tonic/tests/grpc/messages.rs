@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
@@ -48,6 +48,28 @@ async fn what_a_handler_says_a_call_costs_stands_instead_of_its_messages() {
         let response = service.ready().await.unwrap().call(call(1)).await.unwrap();
         assert_eq!(is_refused(&response), expected);
         read(response.into_body()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_during_its_upload_has_used_what_it_has_sent() {
+    for (sent, left) in [(0, 5), (1, 5), (4, 2), (6, 0), (9, 0)] {
+        let mut service = limited!(CountMessages::received(), |request: Request<_>| async {
+            read(request.into_body()).await;
+            // The rest of the upload does not come.
+            pending::<()>().await;
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        });
+        let mut upload = Box::pin(service.ready().await.unwrap().call(call(sent)));
+        let polled = poll_fn(|cx| Poll::Ready(upload.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        drop(upload);
+        for number in 0..=left {
+            let mut next = Box::pin(service.ready().await.unwrap().call(call(1)));
+            let polled = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
+            let is_admitted = polled.is_pending();
+            assert_eq!(is_admitted, number < left, "{sent} {number}");
+        }
     }
 }
 

@@ -10,7 +10,8 @@ pub use self::record::{BodyGuard, HeaderLines, Piece, ReplyHead, ReplyRecord, po
 use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
 use crate::admission::known_limit::position;
 use crate::admission::lazy_decision::{Extensions, LazyDecision};
-use crate::admission::unserved::is_unserved;
+use crate::admission::unserved::{is_unserved, spent};
+use crate::cost::RunningCost;
 use crate::cost::account::Reply;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
@@ -27,7 +28,8 @@ use crate::store::charge::{Charge, Debit};
 /// to nothing ([`give_back`](Self::give_back)) or to all of it ([`keep`](Self::keep)).
 ///
 /// If it is dropped unsettled, because the client has gone or the service failed, the request keeps its charge, and what
-/// is held (a place of [`Limit::concurrent`](crate::Limit::concurrent)) is given back. A request that is still waiting
+/// is held (a place of [`Limit::concurrent`](crate::Limit::concurrent)) is given back. If an inner layer has counted that
+/// it [has spent](crate::adapter::note_spent) more, the charge is settled by that. A request that is still waiting
 /// for its turn gives everything back. So does one that waited in an inner layer when it was
 /// [dropped](crate::adapter::listen_unserved). What waits for the end of a body is settled as if it had ended.
 ///
@@ -470,7 +472,12 @@ impl<E: AsEnforcer> Paid<E> {
                 // A limit that holds nothing keeps its whole charge, which needs no word to the store. Most requests
                 // whose client has gone end here.
                 if !matches!(&self.charge, Charged::One(KnownDebit { is_held: false, .. })) {
-                    self.end(kept);
+                    // No less than was charged: without a response, a rule cannot tell what to give back.
+                    let reply = spent().map(NoAnswer);
+                    self.end(|debit| {
+                        let spent = reply.as_ref().map_or(0, |reply| debit.spent(reply));
+                        spent.max(kept(debit))
+                    });
                 }
             }
             // Never served: it waited here, or in an inner layer that has said so.
@@ -482,6 +489,31 @@ impl<E: AsEnforcer> Paid<E> {
 /// What stays charged of a request that was served and not settled otherwise: places are given back.
 fn kept(debit: &Debit) -> u64 {
     if debit.limit.is_held() { 0 } else { debit.cost }
+}
+
+/// Of a request that was not answered, only what it has cost is known.
+struct NoAnswer(u64);
+
+impl Reply for NoAnswer {
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn header(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn cost(&self) -> Option<u64> {
+        Some(self.0)
+    }
+
+    fn is_refusal(&self) -> bool {
+        false
+    }
+
+    fn running(&self) -> Option<RunningCost> {
+        None
+    }
 }
 
 impl Charged {

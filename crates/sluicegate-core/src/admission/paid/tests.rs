@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::admission::unserved::{listen_unserved, note_spent};
 use crate::clock::ManualClock;
 use crate::cost::account::{Account, Due};
 use crate::key::{KeyBuf, Part};
@@ -286,6 +287,26 @@ fn a_charge_to_one_known_limit_is_settled_like_any_other() {
     };
     assert_eq!(spent(costs, None), 10);
     assert_eq!(spent(costs, Some(by_cost())), 7);
+}
+
+/// As a layer further in has counted it.
+#[test]
+fn a_request_that_is_dropped_is_charged_what_it_has_spent_if_that_is_more() {
+    for (account, spent, left) in [
+        (Some(by_cost()), 25, 35),
+        (Some(by_cost()), 7, 50),
+        (Some(by_cost().at_most(20)), 25, 40),
+        (Some(Account::new(Due::End, |_, _| 0)), 25, 50),
+        (None, 25, 50),
+    ] {
+        let desk = Desk::new();
+        let ticket = desk.ticket(&on_account(account));
+        listen_unserved(|| {
+            note_spent(spent);
+            drop(ticket);
+        });
+        assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (left, 3));
+    }
 }
 
 #[test]
