@@ -32,7 +32,7 @@ pub struct EstimateService<I> {
 
 impl<I, B, ResBody> Service<Request<B>> for EstimateService<I>
 where
-    I: Service<Request<ReadBody<B::Error>>, Response = Response<ResBody>> + Clone,
+    I: Service<Request<ReadBody<B>>, Response = Response<ResBody>> + Clone,
     B: http_body::Body<Data = Bytes>,
 {
     type Response = Response<Body<ResBody>>;
@@ -44,19 +44,21 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> EstimateFuture<I, B> {
+        let EstimateLayer { estimate, most, .. } = self.layer;
+        if request.extensions().get::<EstimatedTokens>().is_some() {
+            let future = self.inner.call(request.map(ReadBody::unread));
+            return EstimateFuture { state: State::Running { future }, layer: self.layer };
+        }
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
-        let EstimateLayer { estimate, most, .. } = self.layer;
         let (head, body) = request.into_parts();
-        let is_estimated = head.extensions.get::<EstimatedTokens>().is_some();
         let is_too_large = declared(&head).is_some_and(|length| length > most as u64);
         let state = match is_too_large {
             true => State::TooLarge,
             false => State::Reading {
                 body,
                 reading: Reading::new(most),
-                reader: (!is_estimated).then(|| reader(&estimate, &head)),
-                forward: Some((inner, head)),
+                forward: Some((inner, reader(&estimate, &head), head)),
             },
         };
         EstimateFuture { state, layer: self.layer }
@@ -79,7 +81,7 @@ pin_project! {
     /// The response of an [`EstimateService`].
     pub struct EstimateFuture<I, B>
     where
-        I: HttpService<ReadBody<B::Error>>,
+        I: HttpService<ReadBody<B>>,
         B: http_body::Body,
     {
         #[pin]
@@ -98,8 +100,7 @@ pin_project! {
             #[pin]
             body: B,
             reading: Reading<B::Error>,
-            forward: Option<(I, request::Parts)>,
-            reader: Option<EstimateReader>,
+            forward: Option<(I, EstimateReader, request::Parts)>,
         },
         Running { #[pin] future: F },
         TooLarge,
@@ -108,7 +109,7 @@ pin_project! {
 
 impl<I, B> Future for EstimateFuture<I, B>
 where
-    I: HttpService<ReadBody<B::Error>>,
+    I: HttpService<ReadBody<B>>,
     B: http_body::Body<Data = Bytes>,
 {
     type Output = Result<Response<Body<I::ResBody>>, I::Error>;
@@ -124,15 +125,14 @@ where
                     );
                 }
                 StateProj::TooLarge => return Poll::Ready(Ok(refuse(*this.layer))),
-                StateProj::Reading { body, reading, forward, reader } => {
+                StateProj::Reading { body, reading, forward } => {
+                    let (_, reader, _) = forward.as_mut().expect(POLLED_AGAIN);
                     match ready!(reading.poll(body, cx, reader)) {
                         None => State::TooLarge,
                         Some(body) => {
-                            let (mut inner, mut head) = forward.take().expect(POLLED_AGAIN);
+                            let (mut inner, reader, mut head) = forward.take().expect(POLLED_AGAIN);
                             // Left for the limit.
-                            if let Some(reader) = reader.take() {
-                                head.extensions.insert(reader.finish());
-                            }
+                            head.extensions.insert(reader.finish());
                             let request = Request::from_parts(head, body);
                             State::Running { future: inner.call(request) }
                         }
@@ -156,7 +156,7 @@ const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
 impl<I, B> fmt::Debug for EstimateFuture<I, B>
 where
-    I: HttpService<ReadBody<B::Error>>,
+    I: HttpService<ReadBody<B>>,
     B: http_body::Body,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

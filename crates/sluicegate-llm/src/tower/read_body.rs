@@ -5,45 +5,80 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
 
 use crate::EstimateReader;
 
-/// The body of a request that was read whole: the same bytes, in one frame, and the same trailers. If reading failed, it
-/// fails in the same way behind the bytes that came before.
-pub struct ReadBody<E> {
-    data: Bytes,
-    end: Option<Result<HeaderMap, E>>,
+pin_project! {
+    /// The body of a request behind an [`EstimateLayer`](crate::EstimateLayer).
+    ///
+    /// One that was read whole has the same bytes, in one frame, and the same trailers. If reading failed, it fails in the same
+    /// way behind the bytes that came before. One of a request that had an estimate already is as it came.
+    pub struct ReadBody<B: Body> {
+        #[pin]
+        state: State<B>,
+    }
 }
 
-impl<E> Body for ReadBody<E> {
+pin_project! {
+    #[project = StateProj]
+    enum State<B: Body> {
+        Read { data: Bytes, end: Option<Result<HeaderMap, B::Error>> },
+        Unread { #[pin] body: B },
+    }
+}
+
+impl<B: Body> ReadBody<B> {
+    const fn read(data: Bytes, end: Option<Result<HeaderMap, B::Error>>) -> Self {
+        Self { state: State::Read { data, end } }
+    }
+
+    /// A body as it came.
+    pub(super) const fn unread(body: B) -> Self {
+        Self { state: State::Unread { body } }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for ReadBody<B> {
     type Data = Bytes;
-    type Error = E;
+    type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
-        let this = self.get_mut();
-        if !this.data.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.data)))));
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().state.project() {
+            StateProj::Read { data, .. } if !data.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(data)))))
+            }
+            StateProj::Read { end, .. } => {
+                Poll::Ready(end.take().map(|end| end.map(Frame::trailers)))
+            }
+            StateProj::Unread { body } => body.poll_frame(cx),
         }
-        Poll::Ready(this.end.take().map(|end| end.map(Frame::trailers)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.data.is_empty() && self.end.is_none()
+        match &self.state {
+            State::Read { data, end } => data.is_empty() && end.is_none(),
+            State::Unread { body } => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.data.len() as u64)
+        match &self.state {
+            State::Read { data, .. } => SizeHint::with_exact(data.len() as u64),
+            State::Unread { body } => body.size_hint(),
+        }
     }
 }
 
-impl<E> Unpin for ReadBody<E> {}
-
-impl<E> fmt::Debug for ReadBody<E> {
+impl<B: Body> fmt::Debug for ReadBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadBody").field("length", &self.data.len()).finish_non_exhaustive()
+        f.write_str(match &self.state {
+            State::Read { .. } => "ReadBody(read)",
+            State::Unread { .. } => "ReadBody(unread)",
+        })
     }
 }
 
@@ -67,8 +102,8 @@ impl<E> Reading<E> {
         &mut self,
         mut body: Pin<&mut B>,
         cx: &mut Context<'_>,
-        reader: &mut Option<EstimateReader>,
-    ) -> Poll<Option<ReadBody<E>>>
+        reader: &mut EstimateReader,
+    ) -> Poll<Option<ReadBody<B>>>
     where
         B: Body<Data = Bytes, Error = E>,
     {
@@ -86,15 +121,14 @@ impl<E> Reading<E> {
                     if data.len() > self.most - self.length() {
                         return Poll::Ready(None);
                     }
-                    if let Some(reader) = reader {
-                        reader.read(&data);
-                    }
+                    reader.read(&data);
                     self.add(data);
                 }
                 Err(frame) => self.end = frame.into_trailers().ok().map(Ok),
             }
         }
-        Poll::Ready(Some(self.whole()))
+        let (data, end) = self.whole();
+        Poll::Ready(Some(ReadBody::read(data, end)))
     }
 
     fn length(&self) -> usize {
@@ -110,9 +144,9 @@ impl<E> Reading<E> {
         self.joined.extend_from_slice(&data);
     }
 
-    fn whole(&mut self) -> ReadBody<E> {
+    fn whole(&mut self) -> (Bytes, Option<Result<HeaderMap, E>>) {
         let joined = std::mem::take(&mut self.joined).freeze();
         let first = std::mem::take(&mut self.first);
-        ReadBody { data: if joined.is_empty() { first } else { joined }, end: self.end.take() }
+        (if joined.is_empty() { first } else { joined }, self.end.take())
     }
 }

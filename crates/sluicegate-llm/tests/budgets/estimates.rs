@@ -56,6 +56,23 @@ async fn an_estimate_of_the_services_own_is_used() {
 }
 
 #[tokio::test]
+async fn a_request_with_an_estimate_is_passed_on_as_it_is() {
+    let model = Model::new();
+    for declared in [true, false] {
+        let mut request = request("");
+        // It is beyond the bound of what is read.
+        let body = Bytes::from(vec![b' '; 100_001]);
+        *request.body_mut() = Full::new(body.clone());
+        if declared {
+            request.headers_mut().insert("content-length", "100001".parse().unwrap());
+        }
+        request.extensions_mut().insert(EstimatedTokens::new(300, 40));
+        assert_eq!(model.send(request).await.status(), 200);
+        assert_eq!(model.asked.lock().unwrap().pop().unwrap(), body);
+    }
+}
+
+#[tokio::test]
 async fn a_body_beyond_the_bound_is_refused_and_charges_nothing() {
     let model = Model::new();
     for declared in [true, false] {

@@ -90,7 +90,7 @@ impl Model {
         let answer = Arc::new(Mutex::new(Response::new(Stream::default())));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (answers, noted) = (Arc::clone(&answer), Arc::clone(&asked));
-        let model = service_fn(move |request: Request<ReadBody<Infallible>>| {
+        let model = service_fn(move |request: Request<ReadBody<Full<Bytes>>>| {
             let (answers, noted) = (Arc::clone(&answers), Arc::clone(&noted));
             async move {
                 let body = request.into_body().collect().await.unwrap().to_bytes();

@@ -16,7 +16,7 @@ use crate::proxy::{forwarded, hop};
 use crate::run::causes;
 
 /// The body of a request: as it comes, or read before its tokens were counted.
-pub(crate) type RequestBody = Either<ComingBody, ReadBody<ClientError>>;
+pub(crate) type RequestBody = Either<ComingBody, ReadBody<ComingBody>>;
 
 /// A body whose client has to send the next piece within a time.
 pub(crate) struct ComingBody {

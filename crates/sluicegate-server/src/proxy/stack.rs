@@ -21,7 +21,7 @@ use tower::util::MapRequest;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::proxy::forward::Forward;
-use crate::proxy::request_body::{ClientError, ComingBody, RequestBody};
+use crate::proxy::request_body::{ComingBody, RequestBody};
 use crate::proxy::response_body::{BoxError, StackBody};
 
 type Limited<I> = RateLimit<I, Live, BoxStore, Option<Dialect>>;
@@ -87,7 +87,7 @@ impl Stack {
     }
 }
 
-type WithReadBody = fn(Request<ReadBody<ClientError>>) -> Request<RequestBody>;
+type WithReadBody = fn(Request<ReadBody<ComingBody>>) -> Request<RequestBody>;
 
 /// The service for requests whose bodies were read.
 fn read<I>(service: I) -> MapRequest<I, WithReadBody>
