@@ -65,35 +65,46 @@ impl Inner {
         }
     }
 
-    fn failed(&self, debit: &Debit, failure: &Failure) {
-        let waiters = self.table.lock(debit).find(debit).map(|(share, _)| share.fail());
-        for waiter in waiters.into_iter().flatten() {
+    /// Returns how often rows were reset so far; `None` if that of the lease was, since it was requested.
+    fn failed(&self, debit: &Debit, failure: &Failure) -> Option<u64> {
+        let mut shard = self.table.lock(debit);
+        let resets = shard.resets();
+        let (waiters, is_void) = shard.find(debit).map(|(share, _)| share.fail())?;
+        drop(shard);
+        for waiter in waiters {
             // A request that has gone needs no answer.
             let _ = waiter.answer.send(Err(failure.clone()));
         }
+        (!is_void).then_some(resets)
     }
 
-    /// A lease that arrives after the deadline can still be spent.
+    /// A lease that arrives after the deadline can still be spent, unless rows were reset more often than `resets`.
     async fn wait_on(
         &self,
         debit: &Debit,
-        asked: u64,
+        (asked, resets): (u64, Option<u64>),
         (pending, reservation): (PendingLease, Reservation),
     ) {
         let shared = self.shared();
         match before(shared.runtime.sleep(shared.grace), pending).await {
             // Its tokens are charged, so they are spent here rather than given back.
-            Some(Ok(lease)) => self.arrived_late(debit, &lease, asked),
+            Some(Ok(lease)) => self.arrived_late(debit, &lease, (asked, resets)),
             Some(Err(failure)) if !failure.may_be_applied() => {}
             _ => shared.counters.each.unanswered.add(1),
         }
         drop(reservation);
     }
 
-    fn arrived_late(&self, debit: &Debit, lease: &Lease, asked: u64) {
+    fn arrived_late(&self, debit: &Debit, lease: &Lease, (asked, resets): (u64, Option<u64>)) {
         let (tokens, mut shard) = (LeasedTokens::new(lease, asked), self.table.lock(debit));
         shard.totals.leases += 1;
         shard.totals.leased += lease.taken;
+        // The server may have written these tokens before the reset or after it, so nobody spends them or gives them
+        // back.
+        if resets != Some(shard.resets()) {
+            shard.totals.expired += lease.taken;
+            return;
+        }
         let surplus = match shard.find(debit) {
             Some((share, _)) => share.add(tokens),
             None => Some(tokens),
@@ -130,9 +141,9 @@ impl Fetch {
                 }
                 LeaseResult::Late(pending, reservation) => {
                     // The requests that wait have the same deadline. They are told now; the lease itself is awaited on.
-                    inner.failed(debit, &Failure::new(FailureKind::TooSlow));
+                    let resets = inner.failed(debit, &Failure::new(FailureKind::TooSlow));
                     *is_done = true;
-                    return inner.wait_on(debit, asked, (pending, reservation)).await;
+                    return inner.wait_on(debit, (asked, resets), (pending, reservation)).await;
                 }
             }
         }

@@ -28,6 +28,8 @@ pub(super) struct Shard {
     /// The counts that were last reported.
     reported: LeaseCounts,
     shares: Vec<Share>,
+    /// How often rows were reset.
+    resets: u64,
 }
 
 impl Table {
@@ -144,9 +146,16 @@ impl Shard {
 
     /// Discards the tokens of a row, whatever the numbers of the limit that has leased them.
     pub(super) fn forget(&mut self, debit: &Debit) {
+        self.resets += 1;
         let totals = &mut self.totals;
         let shares = self.shares.iter_mut().filter(|share| is_of_row(share, debit));
         shares.for_each(|share| share.reset(totals));
+    }
+
+    /// How often rows were reset. A lease that was late before the last time is void. It is counted for all shares
+    /// together, because that of the row may be replaced before the lease arrives.
+    pub(super) const fn resets(&self) -> u64 {
+        self.resets
     }
 
     /// All shares, and the counters.

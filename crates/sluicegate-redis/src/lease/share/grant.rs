@@ -262,10 +262,11 @@ impl Share {
         told
     }
 
-    /// The lease failed: removes and returns all waiting requests.
-    pub(in crate::lease) fn fail(&mut self) -> VecDeque<Waiter> {
-        self.under_way = None;
-        std::mem::take(&mut self.waiting)
+    /// The lease failed: removes and returns all waiting requests. Also returns whether its tokens are discarded if it
+    /// arrives late.
+    pub(in crate::lease) fn fail(&mut self) -> (VecDeque<Waiter>, bool) {
+        let is_void = self.under_way.take().is_some_and(|under_way| under_way.is_void);
+        (std::mem::take(&mut self.waiting), is_void)
     }
 
     /// Whether requests wait for which no lease was requested.

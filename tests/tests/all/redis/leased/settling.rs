@@ -68,3 +68,24 @@ fn a_reset_makes_void_what_was_taken_out() {
     assert_eq!(left(&redis, HUNDRED, "alice"), 100);
     assert_eq!(admitted(&store, &charge(HUNDRED), 4, 50), 100);
 }
+
+/// The deadline has passed, so nothing is left of the lease here when the row is reset. It arrives afterwards.
+#[test]
+fn a_reset_makes_void_a_lease_that_arrives_late() {
+    let (server, prefix) = (Server::start(), own_prefix());
+    let builder = || patient().url(&server.url()).prefix(&prefix);
+    let store = Leased::new(open(builder().deadline(Duration::from_millis(100))), 50..=50);
+    let other = Charge::of(HUNDRED, key("to get connected"), 1);
+    until("the connection", || answer(store.take(&other)).ok());
+    let before = store.counts();
+    server.pause();
+    assert!(answer(store.take(&charge(HUNDRED))).is_err_and(|error| error.is_too_slow()));
+    // It reaches the server behind the lease.
+    assert!(answer(store.reset(&charge(HUNDRED))).is_err_and(|error| error.is_too_slow()));
+    server.resume();
+    until("the late answer", || (store.counts().leases > before.leases).then_some(()));
+    let counts = store.counts();
+    assert_eq!((counts.unspent, counts.expired), (before.unspent, before.expired + 50));
+    flushed(&store);
+    assert_eq!(left(&open(builder()), HUNDRED, "alice"), 100);
+}
