@@ -4,6 +4,9 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +17,9 @@ use sluicegate::{Header, ManualClock};
 use sluicegate_throttle::layer::ClassHeader;
 use sluicegate_throttle::{Class, Throttle};
 use tower::{Layer, Service, service_fn};
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
 
 #[test]
 fn what_is_shed_and_what_cannot_be_read_is_told_to_the_operator() {
@@ -76,6 +82,52 @@ fn that_no_stated_class_is_believed_is_told_once() {
         assert!(warnings.iter().all(|warning| text.contains(warning)), "{peers:?}: {text}");
         assert_eq!(count, unreadable, "{peers:?}");
     }
+}
+
+/// Asks the throttle whenever it is told something, and counts that.
+struct Asks {
+    throttle: Throttle,
+    count: Arc<AtomicUsize>,
+}
+
+impl Asks {
+    fn ask(&self) {
+        let _ = self.throttle.snapshot();
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<S: Subscriber> tracing_subscriber::Layer<S> for Asks {
+    fn on_new_span(&self, _: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        self.ask();
+    }
+
+    fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+        self.ask();
+    }
+}
+
+#[test]
+fn a_subscriber_may_ask_the_throttle_that_tells_it() {
+    let builder = Throttle::builder().in_flight(1).queue_cost(1_000);
+    let throttle = builder.clock(ManualClock::new()).build().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let asks = Asks { throttle: throttle.clone(), count: Arc::clone(&count) };
+    let (done, is_done) = mpsc::channel();
+    // In another thread: one that waits for itself would never come back.
+    thread::spawn(move || {
+        let mut service = throttle.layer().fair_by(Header("x-customer")).layer(service_fn(
+            |_: Request<String>| pending::<Result<Response<Full<Bytes>>, Infallible>>(),
+        ));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(asks), || {
+            // One runs, one waits and one is shed.
+            drop([(); 3].map(|()| service.call(Request::new(String::new()))));
+        });
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(20)).expect("it waits for itself");
+    // The key that cannot be read, the wait and what is shed.
+    assert_eq!(count.load(Ordering::Relaxed), 3);
 }
 
 /// What `run` logs.

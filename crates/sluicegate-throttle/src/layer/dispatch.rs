@@ -29,7 +29,7 @@ impl Shared {
         let class = class.min(self.classes.lowest());
         let mut state = self.lock();
         let now = self.clock.now();
-        self.note_unread(&mut state, unread, now);
+        let unread = state.note_unread(unread, now);
         let mut instructions = std::mem::take(&mut state.instructions);
         state.allow(now);
         state.follow_processors(now, &mut instructions);
@@ -51,27 +51,33 @@ impl Shared {
         let offer = Offer { class, flow, cost, deadline, partition, key: Some(key) };
         let offered = state.scheduler.offer(now, offer, &mut instructions);
         let wakers = state.tell(instructions);
-        let dispatch = match offered {
+        // What is told to subscribers is told without the lock: they may come back here, and take their time.
+        let mut dispatch = match offered {
             Offered::Start(running) => {
                 let is_marked = !is_known || state.scheduler.is_full() || self.is_nested();
                 self.let_go(state, wakers);
-                return Dispatch::Start(InService::new(self, running, key, Some(now), is_marked));
+                let running = InService::new(self, running, key, Some(now), is_marked);
+                self.observing.warn_of_unread(unread);
+                return Dispatch::Start(running);
             }
-            Offered::Shed(shed) => {
-                self.observing.report(&self.classes, &shed);
-                Dispatch::Refuse(shed)
-            }
+            Offered::Shed(shed) => Dispatch::Refuse(shed),
             Offered::Queued(id) => {
                 // Registered under the lock under which it was queued. Told by another thread right after, it finds the
                 // waiter.
                 let waiter = Arc::new(Waiter::default());
                 state.wait(id, &waiter);
                 state.name_flow(flow, names.as_deref(), &self.classes);
-                let (shared, span) = (Arc::clone(self), WaitSpan::new());
+                let (shared, span) = (Arc::clone(self), WaitSpan::default());
                 Dispatch::Wait(Place { shared, waiter, key, id: Some(id), span })
             }
         };
         self.let_go(state, wakers);
+        self.observing.warn_of_unread(unread);
+        match &mut dispatch {
+            Dispatch::Wait(place) => place.span = WaitSpan::new(),
+            Dispatch::Refuse(shed) => self.observing.report(&self.classes, shed),
+            Dispatch::Start(_) => {}
+        }
         dispatch
     }
 

@@ -12,7 +12,7 @@ use metrics::{Histogram, Unit, describe_histogram, histogram};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::observe::ShowKeys;
 
-use super::snapshot::KeySnapshot;
+use super::snapshot::{KeySnapshot, UnreadCounts};
 #[cfg(feature = "metrics")]
 use crate::class::Class;
 use crate::class::Classes;
@@ -44,10 +44,25 @@ impl Observing {
             "a request is shed"
         );
     }
+
+    /// Classes, deadlines or keys could not be read, if any: so many so far.
+    #[inline]
+    pub(super) fn warn_of_unread(&self, unread: Option<UnreadCounts>) {
+        #[cfg(feature = "tracing")]
+        if let Some(all) = unread {
+            tracing::warn!(
+                throttle = self.name,
+                classes = all.classes,
+                deadlines = all.deadlines,
+                keys = all.keys,
+                "classes, deadlines or keys of requests cannot be read: their defaults are used"
+            );
+        }
+    }
 }
 
 /// The `tracing` span `throttle`, around the time in which a request waits. Without the feature `tracing` it is nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct WaitSpan {
     /// Boxed, because it is larger than all the rest of a place in the queue, and `None` where nothing records it.
     #[cfg(feature = "tracing")]

@@ -48,7 +48,6 @@ pub(super) struct State {
     pub(super) drainers: Vec<Alarm>,
     pub(super) unread: UnreadCounts,
     /// When to warn again about something that cannot be read, in microseconds.
-    #[cfg(feature = "tracing")]
     pub(super) warn_again: u64,
     pub(super) accuracy: Accuracy,
     /// How long a request is polled, smoothed over about sixteen of them, in microseconds.
@@ -146,7 +145,6 @@ impl State {
             instructions: Vec::new(),
             drainers: Vec::new(),
             unread: UnreadCounts::default(),
-            #[cfg(feature = "tracing")]
             warn_again: 0,
             accuracy: Accuracy::default(),
             poll_time: 0.0,

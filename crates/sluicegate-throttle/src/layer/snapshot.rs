@@ -132,41 +132,28 @@ impl UnreadCounts {
 /// The flows that are shown of each class.
 const FLOWS: usize = 10;
 
+impl State {
+    /// Counts what could not be read. Returns the counts if they are to be told to the operator.
+    pub(super) fn note_unread(&mut self, unread: UnreadCounts, now: u64) -> Option<UnreadCounts> {
+        if unread.all() == 0 {
+            return None;
+        }
+        self.unread.classes += unread.classes;
+        self.unread.deadlines += unread.deadlines;
+        self.unread.keys += unread.keys;
+        // At most once a second, however many requests a client sends that cannot be read.
+        let is_told = now >= self.warn_again;
+        if is_told {
+            self.warn_again = now.saturating_add(1_000_000);
+        }
+        is_told.then_some(self.unread)
+    }
+}
+
 impl Shared {
     /// Whether the keys of requests are shown anywhere.
     pub(super) const fn shows_keys(&self) -> bool {
         !matches!(self.observing.show, ShowKeys::Hidden)
-    }
-
-    /// Counts what could not be read.
-    #[cfg_attr(
-        not(feature = "tracing"),
-        expect(
-            unused_variables,
-            clippy::unused_self,
-            reason = "without the feature nobody is told"
-        )
-    )]
-    pub(super) fn note_unread(&self, state: &mut State, unread: UnreadCounts, now: u64) {
-        if unread.all() == 0 {
-            return;
-        }
-        let all = &mut state.unread;
-        all.classes += unread.classes;
-        all.deadlines += unread.deadlines;
-        all.keys += unread.keys;
-        // At most once a second, however many requests a client sends that cannot be read.
-        #[cfg(feature = "tracing")]
-        if now >= state.warn_again {
-            state.warn_again = now.saturating_add(1_000_000);
-            tracing::warn!(
-                throttle = self.observing.name,
-                classes = all.classes,
-                deadlines = all.deadlines,
-                keys = all.keys,
-                "classes, deadlines or keys of requests cannot be read: their defaults are used"
-            );
-        }
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
