@@ -63,7 +63,7 @@ impl Shared {
         wakers.into_iter().for_each(Waker::wake);
         match begun {
             Some((Some(runtime), drainer)) => drop(runtime.spawn(drain(drainer))),
-            Some((None, drainer)) => drain_in_thread(drainer),
+            Some((None, drainer)) => drain_in_thread(drainer, thread::Builder::new()),
             None => {}
         }
     }
@@ -148,7 +148,7 @@ async fn drain(mut drainer: Drainer) {
         // A runtime without timers says so in a panic, on standard error, and cannot be asked before.
         let timer = || Sleep::new(&shared.clock, time, tokio::time::sleep);
         let Ok(mut sleep) = catch_unwind(AssertUnwindSafe(timer)) else {
-            return drain_in_thread(drainer);
+            return drain_in_thread(drainer, thread::Builder::new());
         };
         poll_fn(|cx| match shared.poll_earlier(runtime, at, cx) {
             Poll::Ready(()) => Poll::Ready(()),
@@ -159,8 +159,12 @@ async fn drain(mut drainer: Drainer) {
     drainer.is_done = true;
 }
 
-fn drain_in_thread(mut drainer: Drainer) {
+fn drain_in_thread(mut drainer: Drainer, thread: thread::Builder) {
+    let (shared, runtime) = (Arc::clone(&drainer.shared), drainer.runtime);
+    // Without a thread it wakes nobody: those whom it woke would try again at once, and for ever.
+    drainer.is_done = true;
     let drain = move || {
+        drainer.is_done = false;
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut cx = Context::from_waker(&waker);
         while let Some((at, time)) = drainer.shared.drain(drainer.runtime, true) {
@@ -175,8 +179,10 @@ fn drain_in_thread(mut drainer: Drainer) {
         }
         drainer.is_done = true;
     };
-    // Where no thread can be made, requests are started as others end.
-    let _ = thread::Builder::new().name("sluicegate-throttle".to_owned()).spawn(drain);
+    // Where no thread can be made, requests are started as others come and end. The next that waits tries again.
+    if thread.name("sluicegate-throttle".to_owned()).spawn(drain).is_err() {
+        shared.lock().drainers.retain(|alarm| alarm.runtime != runtime);
+    }
 }
 
 struct Unpark(Thread);
@@ -211,4 +217,53 @@ pub(super) struct Alarm {
     pub(super) runtime: Option<Id>,
     pub(super) at: u64,
     pub(super) waker: Option<Waker>,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use sluicegate_core::ManualClock;
+
+    use super::*;
+    use crate::layer::dispatch::Dispatch;
+    use crate::layer::requests::Description;
+    use crate::layer::snapshot::UnreadCounts;
+    use crate::{Class, Throttle};
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn where_no_thread_can_be_made_nobody_is_woken_to_try_again() {
+        let builder = Throttle::builder().requests_per_second(1).queue_cost(1);
+        let shared = builder.clock(ManualClock::new()).build().unwrap().shared;
+        let request = Description {
+            class: Class::CRITICAL,
+            flow: 0,
+            key: 0,
+            timeout: None,
+            partition: None,
+            unread: UnreadCounts::default(),
+            names: None,
+        };
+        let Dispatch::Start(_running) = shared.admit(&request) else { panic!("it starts") };
+        let Dispatch::Wait(mut place) = shared.admit(&request) else { panic!("it waits") };
+        let woken = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(place.poll(&mut Context::from_waker(&waker)).is_pending());
+
+        shared.lock().drainers.push(Alarm { runtime: None, at: 0, waker: None });
+        let drainer = Drainer { shared: Arc::clone(&shared), runtime: None, is_done: false };
+        // No machine has so much memory.
+        drain_in_thread(drainer, thread::Builder::new().stack_size(usize::MAX / 4));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        assert!(shared.lock().drainers.is_empty(), "the next that comes tries again");
+    }
 }
