@@ -24,7 +24,8 @@ pub struct SwapCounts {
     pub settlements_dropped: u64,
     /// Charges that were given back, because nobody waited for the answer or it came too late.
     pub given_back: u64,
-    /// Charges of which it will never be known whether they were made. If they were, they stand.
+    /// Charges of which it will never be known whether they were made. If they were, they stand; places of limits of
+    /// concurrency are free again after a renewal.
     pub unanswered: u64,
     /// Places of limits of concurrency that were lost, because they were not renewed in time.
     pub places_lost: u64,

@@ -28,7 +28,7 @@ pub(crate) enum Job {
     Reset(Charge),
     /// Changes the charge of a debit to this cost.
     Settle(Box<(Debit, Receipt, u64)>),
-    /// Keeps what this process holds.
+    /// Keeps what this process holds, and no more.
     Renew,
     /// Finds out what has become of earlier swaps of the row.
     Look,
@@ -194,6 +194,19 @@ impl Table<'_> {
 }
 
 impl Draft {
+    /// Lowers what this process holds to the `count` of places that it knows of in its entry. The others were taken or
+    /// given back by a swap or a settlement that was lost.
+    pub(crate) fn lower_own(&mut self, process: Process, count: impl FnOnce(u64) -> u64) {
+        let is_own = |holder: &Holder| holder.process == u64::from(process.number);
+        let Some(own) = self.row.holders.iter_mut().find(|holder| is_own(holder)) else { return };
+        let count = count(own.since);
+        if own.held > count {
+            own.held = count;
+            self.row.holders.retain(|holder| !is_own(holder) || count > 0);
+            self.is_changed = true;
+        }
+    }
+
     /// Puts the state back, as far as it has to be kept.
     fn put(
         &mut self,
@@ -224,13 +237,9 @@ impl Draft {
 }
 
 impl Row {
-    fn own(&self, process: Process) -> Option<&Holder> {
-        self.holders.iter().find(|holder| holder.process == u64::from(process.number))
-    }
-
     /// What this process holds.
-    pub(crate) fn held_by(&self, process: Process) -> u64 {
-        self.own(process).map_or(0, |own| own.held)
+    pub(crate) fn own(&self, process: Process) -> Option<&Holder> {
+        self.holders.iter().find(|holder| holder.process == u64::from(process.number))
     }
 
     /// The words of a limit of concurrency. The places of this process count as long as its entry is there: nobody else

@@ -130,7 +130,7 @@ impl<E: crate::Engine> Shared<E> {
         }
         let guard = self.background.settlement().map(Arc::new);
         if guard.is_none() || self.runtime.handle().is_none() {
-            return self.counters.settlements_dropped.add(1);
+            return self.drop_settlement(&(debit.clone(), *receipt, spent));
         }
         let rows = vec![self.key(&debit.key, &debit.limit)];
         let job = Job::Settle(Box::new((debit.clone(), *receipt, spent)));

@@ -1,11 +1,13 @@
 //! Places of concurrency limits, and the processes that hold them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, ManualClock};
-use sluicegate_swap::Swap;
+use sluicegate_swap::{Engine, EngineError, Loaded, Swap, Swapped, Write};
 use sluicegate_tests::servers::until;
 use sluicegate_tests::{answer, key};
 
@@ -14,10 +16,12 @@ use crate::store::{by_hand, left, open, settled};
 
 const EIGHT: Limit = Limit::concurrent(8);
 const LEASE: Duration = Duration::from_secs(10);
+/// A lease that does not end while a test turns the clock in small steps.
+const LONG: Duration = Duration::from_secs(10_000);
 /// The time between two renewals.
 const PAUSE: Duration = Duration::from_millis(2_500);
 
-fn take(store: &Swap<MadeUp>, cost: u64) -> Outcome {
+fn take<E: Engine>(store: &Swap<E>, cost: u64) -> Outcome {
     answer(store.take(&charge(cost))).expect("the store answers")
 }
 
@@ -26,10 +30,75 @@ fn charge(cost: u64) -> Charge {
 }
 
 fn give_back(store: &Swap<MadeUp>, cost: u64, outcome: &Outcome) {
+    send_back(store, cost, outcome);
+    settled(store);
+}
+
+/// Answers, keeps its callers waiting, is away, or loses an answer.
+#[derive(Clone)]
+struct Moody(MadeUp, Arc<AtomicU8>);
+
+const WELL: u8 = 0;
+const WAITS: u8 = 1;
+const AWAY: u8 = 2;
+/// Swaps, loses the answer, and is away from then on.
+const LEAVES: u8 = 3;
+
+impl Moody {
+    fn new(engine: &MadeUp) -> Self {
+        Self(engine.clone(), Arc::default())
+    }
+
+    fn becomes(&self, mood: u8) {
+        self.1.store(mood, Ordering::SeqCst);
+    }
+
+    async fn is_there(&self) -> Result<(), EngineError> {
+        while self.1.load(Ordering::SeqCst) == WAITS {
+            tokio::task::yield_now().await;
+        }
+        if self.1.load(Ordering::SeqCst) == AWAY { Err("it is away".into()) } else { Ok(()) }
+    }
+}
+
+impl Engine for Moody {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.is_there().await?;
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
+        self.is_there().await?;
+        let swapped = self.0.swap(writes).await;
+        if self.1.load(Ordering::SeqCst) == LEAVES {
+            self.becomes(AWAY);
+            return Err("the answer is lost".into());
+        }
+        swapped
+    }
+}
+
+fn moody(engine: &Moody, clock: &ManualClock, most: usize, grace: Duration) -> Swap<Moody> {
+    let milli = Duration::from_millis(1);
+    let builder = by_hand(engine.clone(), clock).concurrency_lease(LONG);
+    open(builder.background(most, grace).breaker(0, milli, milli))
+}
+
+/// Others can take `cost`, and no more, after one renewal.
+fn is_free_after_a_renewal(other: &Swap<MadeUp>, clock: &ManualClock, cost: u64) {
+    clock.advance(LONG / 4);
+    until("the lost places to be free", || take(other, cost).is_admitted().then_some(()));
+    assert!(!take(other, 1).is_admitted(), "what is still held stays held");
+}
+
+fn send_back<E: Engine>(store: &Swap<E>, cost: u64, outcome: &Outcome) {
     let charge = charge(cost);
     let (debit, receipt) = (charge.debits().next(), outcome.receipts().next());
     store.settle(debit.expect("one"), &receipt.expect("one"), 0);
-    settled(store);
 }
 
 fn store(engine: &MadeUp, clock: &ManualClock) -> Swap<MadeUp> {
@@ -96,4 +165,63 @@ fn a_process_that_was_stopped_gives_back_nothing_that_is_another_s() {
     give_back(&one, 3, &own);
     give_back(&other, 5, &others);
     assert_eq!(left(&other, EIGHT, "alice"), 8);
+}
+
+#[test]
+fn a_place_whose_return_found_no_room_is_free_after_a_renewal() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock);
+    let waits = Moody::new(&engine);
+    let ages = Duration::from_secs(3_000_000);
+    let (holder, other) = (moody(&waits, &clock, 1, ages), store(&engine, &clock));
+    let (kept, one, two) = (take(&holder, 2), take(&holder, 3), take(&holder, 3));
+    waits.becomes(WAITS);
+    send_back(&holder, 3, &one);
+    send_back(&holder, 3, &two);
+    waits.becomes(WELL);
+    settled(&holder);
+    assert_eq!(holder.counts().settlements_dropped, 1);
+    is_free_after_a_renewal(&other, &clock, 6);
+    send_back(&holder, 2, &kept);
+    settled(&holder);
+    assert!(take(&other, 2).is_admitted());
+    assert_eq!(holder.counts().places_lost, 0);
+}
+
+#[test]
+fn a_place_whose_return_met_a_long_outage_is_free_after_a_renewal() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock);
+    let leaves = Moody::new(&engine);
+    let second = Duration::from_secs(1);
+    let (holder, other) = (moody(&leaves, &clock, 64, second), store(&engine, &clock));
+    let (_kept, one) = (take(&holder, 2), take(&holder, 6));
+    leaves.becomes(AWAY);
+    send_back(&holder, 6, &one);
+    until("it to be given up", || {
+        clock.advance(second / 10);
+        (holder.counts().settlements_dropped == 1).then_some(())
+    });
+    leaves.becomes(WELL);
+    is_free_after_a_renewal(&other, &clock, 6);
+    assert_eq!(holder.counts().places_lost, 0);
+}
+
+#[test]
+fn a_place_that_nobody_knows_of_is_free_after_a_renewal() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock);
+    let leaves = Moody::new(&engine);
+    let second = Duration::from_secs(1);
+    let (holder, other) = (moody(&leaves, &clock, 64, second), store(&engine, &clock));
+    let _kept = take(&holder, 2);
+    leaves.becomes(LEAVES);
+    assert!(answer(holder.take(&charge(6))).is_err());
+    until("it to be given up", || {
+        clock.advance(second / 10);
+        (holder.counts().unanswered == 1).then_some(())
+    });
+    leaves.becomes(WELL);
+    is_free_after_a_renewal(&other, &clock, 6);
+    assert_eq!(holder.counts().places_lost, 0);
 }

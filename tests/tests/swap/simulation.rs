@@ -1,6 +1,8 @@
 //! Several processes over one engine that lies: never more than the limit is admitted, and no charge is lost or kept in
 //! vain.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sluicegate_core::adapter::{Answer, Charge, Outcome};
@@ -214,4 +216,44 @@ fn a_remembered_refusal_needs_no_call() {
     assert_eq!(after.refused_locally, 100);
     clock.advance(60 * second);
     assert!(admits());
+}
+
+/// What each process may hold is what its requests hold, whatever the engine does with its swaps: never less, and in the
+/// end no more.
+#[test]
+fn random_processes_hold_what_their_requests_hold() {
+    let lies = Lies { failed: 60, away: 60, late: 60, twice: 60, stale: 0 };
+    for seed in 0..10 {
+        let engine = MadeUp::new(&ManualClock::new()).lies(lies, seed);
+        let limit = Limit::concurrent(20);
+        let stores: Vec<_> = (0..PROCESSES).map(|_| store(&engine)).collect();
+        let held = Arc::new(AtomicU64::new(0));
+        runtime().block_on(async {
+            let tasks = (0..400).map(|number: u64| {
+                let (store, held) = (stores[number as usize % PROCESSES].clone(), held.clone());
+                tokio::spawn(async move {
+                    for _ in 0..number * 5 {
+                        tokio::task::yield_now().await;
+                    }
+                    let charge = Charge::of(limit, key("alice"), number % 3 + 1);
+                    let cost = number % 3 + 1;
+                    let Some(outcome) = take(&store, &charge).await else { return };
+                    if outcome.is_admitted() {
+                        assert!(held.fetch_add(cost, Ordering::SeqCst) + cost <= 20);
+                        for _ in 0..number % 40 {
+                            tokio::task::yield_now().await;
+                        }
+                        held.fetch_sub(cost, Ordering::SeqCst);
+                        let (debit, receipt) = (charge.debits().next(), outcome.receipts().next());
+                        store.settle(debit.expect("one"), &receipt.expect("one"), 0);
+                    }
+                })
+            });
+            for task in tasks.collect::<Vec<_>>() {
+                task.await.expect("no panic");
+            }
+        });
+        stores.iter().for_each(settled);
+        assert_eq!(left(&store(&engine.honest()), limit, "alice"), 20, "seed {seed}");
+    }
 }

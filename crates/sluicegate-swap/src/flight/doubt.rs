@@ -53,7 +53,10 @@ impl Doubt {
         for entry in self.end(shared) {
             match (&entry.job, &entry.tried) {
                 (Job::Take(charge), Some(Some(outcome))) => shared.give_back(charge, outcome),
-                (Job::Settle(_), _) => shared.counters.settled.add(1),
+                (Job::Settle(_), _) => {
+                    shared.count_places(&entry, None);
+                    shared.counters.settled.add(1);
+                }
                 _ => {}
             }
         }
@@ -62,8 +65,10 @@ impl Doubt {
     /// The swap has not happened, and cannot happen any more.
     pub(super) fn prevent<E: Engine>(self: &Arc<Self>, shared: &Arc<Shared<E>>) {
         for entry in self.end(shared) {
-            if let Job::Settle(_) = &entry.job {
-                shared.later(Entry { tried: None, ..entry });
+            match (&entry.job, &entry.tried) {
+                (Job::Take(_), Some(Some(outcome))) => shared.uncount_places(&entry, outcome),
+                (Job::Settle(_), _) => shared.later(Entry { tried: None, ..entry }),
+                _ => {}
             }
         }
     }
@@ -71,10 +76,15 @@ impl Doubt {
     /// It will not be known what has become of the swap.
     pub(super) fn lose<E: Engine>(self: &Arc<Self>, shared: &Arc<Shared<E>>) {
         for entry in self.end(shared) {
-            match &entry.job {
-                Job::Take(_) => shared.counters.unanswered.add(1),
+            match (&entry.job, &entry.tried) {
+                (Job::Take(_), tried) => {
+                    if let Some(Some(outcome)) = tried {
+                        shared.uncount_places(&entry, outcome);
+                    }
+                    shared.counters.unanswered.add(1);
+                }
                 // Sent twice, it could give back twice.
-                Job::Settle(_) => shared.counters.settlements_dropped.add(1),
+                (Job::Settle(settlement), _) => shared.drop_settlement(settlement),
                 _ => {}
             }
         }

@@ -30,7 +30,7 @@ use crate::observe;
 use crate::queue::{Key, Known};
 use crate::row::{Malformed, Row, Tag};
 use crate::runtime::before;
-use crate::shared::{Shared, limit_of};
+use crate::shared::{Shared, limit_of, lock};
 
 /// The longest pause before a swap is tried again after a row had changed. The first retry does not wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(8);
@@ -103,6 +103,7 @@ pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
         }
         let writes = air.writes(&drafts, tag);
         if writes.is_empty() {
+            air.count_places(&outcomes);
             return air.answer(outcomes);
         }
         for (entry, outcome) in air.flight.entries.iter_mut().zip(&outcomes) {
@@ -113,7 +114,7 @@ pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
             Err(failure) => return air.fail(&failure),
             Ok(Swapped::Written { versions, .. }) => {
                 air.tried = None;
-                air.written(writes, drafts, &versions);
+                air.written(writes, drafts, &versions, &outcomes);
                 return air.answer(outcomes);
             }
             Ok(Swapped::Changed(loaded)) => {
@@ -177,10 +178,15 @@ impl<E: Engine> Airborne<E> {
             self.flight.entries.iter_mut().for_each(|entry| entry.tried = None);
             return;
         }
+        for entry in &self.flight.entries {
+            if let Some(outcome) = &entry.tried {
+                self.shared.count_places(entry, outcome.as_ref());
+            }
+        }
         for (key, _) in &rows {
             let row = self.flight.rows.iter().find(|row| row.key == *key);
             if let Some(known) = row.and_then(|row| row.known.as_ref()) {
-                self.shared.hold(key, known.row.held_by(process));
+                self.shared.see_places(key, known.row.own(process));
             }
         }
         let entries = std::mem::take(&mut self.flight.entries);
@@ -203,7 +209,7 @@ impl<E: Engine> Airborne<E> {
                 continue;
             };
             let doubt = row.doubts.swap_remove(at);
-            self.shared.hold(&row.key, known.row.held_by(process));
+            self.shared.see_places(&row.key, known.row.own(process));
             doubt.confirm(&self.shared);
         }
     }
@@ -241,6 +247,11 @@ impl<E: Engine> Airborne<E> {
             None => Draft::of(&Row::default()),
         };
         let mut drafts: Vec<Draft> = rows.iter().map(draft).collect();
+        for (draft, row) in drafts.iter_mut().zip(rows) {
+            draft.lower_own(self.shared.process, |since| {
+                lock(&self.shared.places).count(&row.key, since)
+            });
+        }
         let now = self.shared.now();
         let outcomes = self.flight.entries.iter().map(|entry| {
             let at: Vec<usize> = self.at(entry).collect();
@@ -334,13 +345,19 @@ impl<E: Engine> Airborne<E> {
     }
 
     /// The swap has happened.
-    fn written(&mut self, writes: Vec<Write>, drafts: Vec<Draft>, versions: &[u64]) {
+    fn written(
+        &mut self,
+        writes: Vec<Write>,
+        drafts: Vec<Draft>,
+        versions: &[u64],
+        outcomes: &[Option<Outcome>],
+    ) {
         let (process, at) = (self.shared.process, self.shared.runtime.clock.now());
         let mut versions = versions.iter().copied();
+        let mut written = Vec::new();
         let mut writes = writes.into_iter().peekable();
         for (row, draft) in self.flight.rows.iter_mut().zip(drafts) {
             let Some(write) = writes.next_if(|write| write.key == row.key) else { continue };
-            self.shared.hold(&row.key, draft.row.held_by(process));
             for doubt in std::mem::take(&mut row.doubts) {
                 // This write has replaced the version that the earlier swap expected, so that can never happen now.
                 let before = row.known.as_ref().map(|known| &known.row);
@@ -359,6 +376,20 @@ impl<E: Engine> Airborne<E> {
                 learnt: at,
             });
             row.is_loaded = true;
+            written.push(Arc::clone(&row.key));
+        }
+        self.count_places(outcomes);
+        for row in self.flight.rows.iter().filter(|row| written.contains(&row.key)) {
+            if let Some(known) = &row.known {
+                self.shared.see_places(&row.key, known.row.own(process));
+            }
+        }
+    }
+
+    /// These jobs were done. Before the rows are free, so that the next flight of a row lowers nothing of them.
+    fn count_places(&self, outcomes: &[Option<Outcome>]) {
+        for (entry, outcome) in self.flight.entries.iter().zip(outcomes) {
+            self.shared.count_places(entry, outcome.as_ref());
         }
     }
 
@@ -403,8 +434,8 @@ impl<E: Engine> Airborne<E> {
     fn check_places(&self, entry: &Entry) {
         for row in self.flight.rows.iter().filter(|row| entry.rows.contains(&row.key)) {
             let known = row.known.as_ref();
-            if known.is_none_or(|known| known.row.held_by(self.shared.process) == 0) {
-                self.shared.lose(&row.key);
+            if known.is_none_or(|known| known.row.own(self.shared.process).is_none()) {
+                self.shared.lose_places(&row.key);
             }
         }
     }
@@ -454,6 +485,9 @@ impl<E: Engine> Airborne<E> {
             if let Some(guard) = &entry.guard {
                 guard.leave();
             }
+            if let (Job::Take(_), Some(Some(outcome))) = (&entry.job, &entry.tried) {
+                self.shared.count_places(&entry, Some(outcome));
+            }
             if let Some(caller) = entry.caller.take() {
                 self.shared.counters.failures.add(1);
                 let _ = caller.send(Err(failure.clone()));
@@ -485,7 +519,7 @@ impl<E: Engine> Airborne<E> {
                 }
             }
             (None, Job::Look) if for_good => self.give_up(&entry.rows),
-            (None, Job::Settle(_)) if for_good => shared.counters.settlements_dropped.add(1),
+            (None, Job::Settle(settlement)) if for_good => shared.drop_settlement(settlement),
             (None, Job::Settle(_) | Job::Look) => shared.later(Entry { caller: None, ..entry }),
             // It is renewed again in a moment.
             (None, _) => {}
