@@ -1,7 +1,8 @@
 //! A charge with more rows than the engine swaps at once: part by part, all or none by giving back.
 //!
 //! The parts are decided in the order of their row keys, so requests that meet on several rows meet on the first one. Such
-//! a request does not wait, because a place in each part would be a place at another moment.
+//! a request does not wait, because a place in each part would be a place at another moment. So each part has no patience,
+//! and a cost that would have to wait at any time is never admitted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ fn parts(charge: &Charge, rows: &[Key], rows_at_once: usize) -> Vec<Part> {
         rows.iter().zip(charge.debits().enumerate()).collect();
     let debits: Vec<_> = debits.into_iter().collect();
     let part = |debits: &[(&Key, (usize, &Debit))]| {
-        let mut charge = Charge::new();
+        let mut charge = Charge::new().patient(Duration::ZERO);
         for (_, (_, debit)) in debits {
             // A part is no larger than the charge, whose limits are distinct.
             let _ = charge.add(debit.limit, debit.key, debit.cost);
@@ -65,8 +66,10 @@ pub(crate) async fn decide<E: Engine>(
 ) -> Result<Outcome, StoreError> {
     let parts = parts(&charge, &rows, rows_at_once);
     // A charge that can never be admitted is only peeked at, so that nothing is charged or recorded meanwhile.
-    let is_take = matches!(job(Charge::new()), Job::Take(_)) && !charge.never_fits();
-    let job = if charge.never_fits() { Job::Peek } else { job };
+    let is_never = parts.iter().any(|part| part.charge.never_fits());
+    let is_take = matches!(job(Charge::new()), Job::Take(_));
+    let job = if is_take && is_never { Job::Peek } else { job };
+    let is_take = is_take && !is_never;
     let ask_for = |job: fn(Charge) -> Job, part: &Part| {
         ask(Arc::clone(&shared), job(part.charge.clone()), part.rows.clone())
     };
@@ -74,18 +77,19 @@ pub(crate) async fn decide<E: Engine>(
     let mut charged = ChargedSoFar { shared: Arc::clone(&shared), paid: Vec::new() };
     for part in &parts {
         let outcome = ask_for(job, part).await?;
-        let is_now = outcome.verdict() == Verdict::Admit { wait: Duration::ZERO };
-        if is_take && outcome.is_admitted() {
+        let is_admitted = outcome.is_admitted();
+        if is_take && is_admitted {
             charged.paid.extend(part.charge.debits().cloned().zip(outcome.receipts()));
         }
         known.push(Some(outcome));
-        if is_take && !is_now {
+        if is_take && !is_admitted {
             // Further parts are not asked in vain.
             break;
         }
     }
-    let verdict = remote::joined(known.iter().flatten().map(Outcome::verdict));
-    if !is_take || verdict == (Verdict::Admit { wait: Duration::ZERO }) {
+    let never = is_never.then_some(Verdict::Never);
+    let verdict = remote::joined(known.iter().flatten().map(Outcome::verdict).chain(never));
+    if !is_take || verdict.is_admitted() {
         charged.paid.clear();
         return Ok(whole(verdict, &parts, known));
     }
@@ -105,13 +109,8 @@ pub(crate) async fn decide<E: Engine>(
             None => known.push(peeked),
         }
     }
-    let refusal = match verdict {
-        // It would have to wait for one part, and the others would not know.
-        Verdict::Admit { wait } => Verdict::Refuse { retry_after: Some(wait) },
-        refused => refused,
-    };
     let others = known.iter().flatten().map(Outcome::verdict);
-    Ok(whole(remote::joined(others.chain([refusal])), &parts, known))
+    Ok(whole(remote::joined(others.chain([verdict])), &parts, known))
 }
 
 /// The outcome in the order of the whole charge. A part without an answer counts as fresh.

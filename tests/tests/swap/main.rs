@@ -1,5 +1,6 @@
 //! Stores over engines that compare and swap: one that these tests make up, one that lies, and PostgreSQL.
 
+mod across;
 mod away;
 mod conformance;
 mod engine;
