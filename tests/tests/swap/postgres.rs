@@ -1,7 +1,7 @@
 //! PostgreSQL, with a real server.
 
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sluicegate_core::adapter::{Answer, Charge, Outcome};
 use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, ManualClock};
 use sluicegate_swap::postgres::{Connections, Postgres, Prepared};
-use sluicegate_swap::{EngineError, Swap, SwapBuilder};
+use sluicegate_swap::{Engine, EngineError, Swap, SwapBuilder, Write};
 use sluicegate_tests::servers::{self, until};
 use sluicegate_tests::{answer, conformance, key};
 use tokio::net::{TcpListener, TcpStream};
@@ -229,6 +229,67 @@ impl Connections for Silent {
         }
         self.0.query(statement, parameters).await
     }
+}
+
+/// Fails a statement that had to wait, and panics where another one is sent with its swaps.
+struct Panics(Arc<AtomicU8>);
+
+const WAIT: u8 = 0;
+const PANIC: u8 = 1;
+const FAIL: u8 = 2;
+
+impl Connections for Panics {
+    async fn query(
+        &self,
+        _: &str,
+        _: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, EngineError> {
+        let mood = || self.0.load(Ordering::SeqCst);
+        assert!(mood() != PANIC, "as users do");
+        while mood() == WAIT {
+            tokio::task::yield_now().await;
+        }
+        Err("it is away".into())
+    }
+}
+
+#[test]
+fn connections_that_panic_keep_no_turn() {
+    let mood = Arc::new(AtomicU8::new(WAIT));
+    let postgres = Postgres::new(Panics(Arc::clone(&mood)));
+    let swap = |number: u64| {
+        let postgres = postgres.clone();
+        let write = Write {
+            key: number.to_string().into(),
+            expected: None,
+            version: number,
+            bytes: Vec::new(),
+            keep: DAY,
+        };
+        tokio::spawn(async move { postgres.swap(&[write]).await.is_err() })
+    };
+    let others = || async {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        for round in 0..4 {
+            mood.store(WAIT, Ordering::SeqCst);
+            let mut swaps = Vec::new();
+            for number in 0..8 {
+                swaps.push(swap(8 * round + number));
+                // The first ones go alone, and the others wait for them.
+                others().await;
+            }
+            mood.store(PANIC, Ordering::SeqCst);
+            others().await;
+            assert!(swaps.iter().all(tokio::task::JoinHandle::is_finished), "round {round}");
+        }
+        mood.store(FAIL, Ordering::SeqCst);
+        assert!(swap(100).await.expect("no panic any more"));
+    });
 }
 
 /// Statements that are never answered give their turns to others.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::panicking;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot::{self, Receiver};
@@ -55,6 +56,10 @@ impl Batch {
 /// The right to send a statement with one swap. The swaps that came meanwhile are sent when it is dropped.
 struct Turn<'a, C: Connections>(&'a Postgres<C>);
 
+/// The right of a task to send statements with the swaps that wait. It is given back when this is dropped, however the task
+/// ends: connections of users may panic.
+struct LastingTurn<C: Connections>(Option<Postgres<C>>);
+
 impl<'a, C: Connections> Turn<'a, C> {
     /// Without a turn, the swap waits for the end of a statement.
     fn take(postgres: &'a Postgres<C>, write: Write) -> Result<(Self, Write), Receiver<Reply>> {
@@ -69,11 +74,29 @@ impl<'a, C: Connections> Turn<'a, C> {
 
 impl<C: Connections> Drop for Turn<'_, C> {
     fn drop(&mut self) {
-        let mut waiting = self.0.batch.lock();
-        match Handle::try_current() {
+        pass_on(self.0, Handle::try_current().ok());
+    }
+}
+
+impl<C: Connections> Drop for LastingTurn<C> {
+    fn drop(&mut self) {
+        let Some(postgres) = &self.0 else { return };
+        // If the runtime ends instead, another task would be dropped as this one.
+        let runtime = panicking().then(Handle::try_current);
+        pass_on(postgres, runtime.and_then(Result::ok));
+    }
+}
+
+/// Gives a turn to the swaps that wait, or back.
+fn pass_on<C: Connections>(postgres: &Postgres<C>, runtime: Option<Handle>) {
+    let mut waiting = postgres.batch.lock();
+    match runtime.filter(|_| !waiting.swaps.is_empty()) {
+        None => waiting.statements -= 1,
+        Some(runtime) => {
+            // A runtime that ends drops the task at once, which locks, too.
+            drop(waiting);
             // Not in the future of a caller, which is dropped at its deadline, because others depend on it.
-            Ok(runtime) if !waiting.swaps.is_empty() => drop(runtime.spawn(send(self.0.clone()))),
-            _ => waiting.statements -= 1,
+            runtime.spawn(send(LastingTurn(Some(postgres.clone()))));
         }
     }
 }
@@ -106,12 +129,14 @@ impl Waiting {
     }
 }
 
-async fn send<C: Connections>(postgres: Postgres<C>) {
-    loop {
+async fn send<C: Connections>(mut turn: LastingTurn<C>) {
+    while let Some(postgres) = &turn.0 {
         // Other tasks that are ready run first, and may join.
         yield_now().await;
         let swaps = postgres.batch.lock().next();
         if swaps.is_empty() {
+            // Given back under the lock, so that no swap waits for it in vain.
+            turn.0 = None;
             return;
         }
         let (writes, mut callers): (Vec<_>, Vec<_>) = swaps.into_iter().unzip();
