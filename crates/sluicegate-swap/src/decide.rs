@@ -70,13 +70,15 @@ pub(crate) fn run(
     match job {
         Job::Take(charge) => {
             let mut states = table.check_out(charge);
+            let before = charge.debits().any(may_record_refusals).then(|| states.clone());
             let outcome = with_attempts(&mut states, charge, |attempts| {
                 decide(attempts, now, charge.patience(), charge.keys())
             });
             let changes = match outcome.is_admitted() {
                 // Also the rows in which nothing changes: their limits have admitted it, too.
                 true => charge.debits().any(|debit| debit.cost > 0 || writes_for_nothing(debit)),
-                false => is_set_back || charge.debits().any(records_refusals),
+                // Most refusals leave even those limits as they are, and a flood of them is no flood of swaps.
+                false => is_set_back || before.is_some_and(|before| before != states),
             };
             table.check_in(charge, states, changes);
             Some(outcome)
@@ -277,8 +279,8 @@ fn writes_for_nothing(debit: &Debit) -> bool {
     gap > 0 || carried
 }
 
-/// Whether a refusal may write to the row. A limit that is carried over begins an account then.
-fn records_refusals(debit: &Debit) -> bool {
+/// Whether a refusal may change the row. A limit that is carried over may begin an account then.
+fn may_record_refusals(debit: &Debit) -> bool {
     let LimitParameters { ban, count_refused, carried, .. } = LimitParameters::of(&debit.limit);
     ban > 0 || count_refused || carried
 }

@@ -178,6 +178,32 @@ fn nothing_interferes_and_each_decision_is_one_call() {
     assert_eq!((counts.loads, counts.swaps, counts.conflicts), (1, 50, 0));
 }
 
+/// As the limits of policy files are.
+#[test]
+fn a_refusal_by_a_carried_limit_writes_nothing() {
+    let clock = ManualClock::new();
+    let second = Duration::from_secs(1);
+    let each = [
+        Limit::per_minute(3),
+        Limit::fixed_window(3, DAY),
+        Limit::sliding_window(3, DAY),
+        Limit::sliding_log(3, DAY),
+    ];
+    for limit in each {
+        let engine = MadeUp::new(&clock);
+        let store = store(&engine);
+        let charge = Charge::of(limit.named("plan").carried(), key("alice"), 3);
+        let admits = || answer(store.take(&charge)).expect("an answer").is_admitted();
+        assert!(admits());
+        let before = engine.versions();
+        for _ in 0..3 {
+            clock.advance(second);
+            assert!(!admits());
+        }
+        assert_eq!(engine.versions(), before, "{limit}");
+    }
+}
+
 #[test]
 fn requests_for_one_key_are_decided_together() {
     let clock = ManualClock::new();
