@@ -20,7 +20,8 @@ pub(crate) struct Listen {
     /// The largest head of a request in bytes, from 8192 to 1048576. The default is 32768.
     pub(crate) head: Option<u64>,
     /// The largest body in bytes of a request whose tokens are counted, from 1024 to 67108864. It is kept until it has been
-    /// read. A larger one is answered with 413. The default is 2097152.
+    /// read. A larger one is answered with 413. All of them together have room for 128 MiB, or for 16 of this length if that is
+    /// more; others are answered with 503. The default is 2097152.
     pub(crate) body: Option<u64>,
     /// The most fields of a request, from 16 to 1000. The proxy itself needs up to 6 of them, so that the application never
     /// gets more than this. The default is 200. A request with more is answered with 431.
@@ -33,7 +34,8 @@ pub(crate) struct Listen {
     pub(crate) head_timeout: Option<String>,
     /// How long a connection may be without a request. The default is `75 seconds`.
     pub(crate) idle_timeout: Option<String>,
-    /// How long a client may take for the next piece of a request's body. The default is `30 seconds`.
+    /// How long a client may take for the next piece of a request's body. One that is kept also has to come with 16 KiB a second
+    /// on average, beyond this time. The default is `30 seconds`.
     pub(crate) read_timeout: Option<String>,
     /// How long a client may take to read the next piece of a response. The default is `30 seconds`.
     pub(crate) write_timeout: Option<String>,

@@ -284,6 +284,10 @@ fn failed(error: &PoolError) -> Bad {
         Some(ClientError::Slow) => {
             return (StatusCode::REQUEST_TIMEOUT, "the body of the request took too long");
         }
+        // A request whose body has no room is answered before it gets here.
+        Some(ClientError::NoRoom) => {
+            return (StatusCode::SERVICE_UNAVAILABLE, "there is no room for the body");
+        }
         Some(ClientError::Broken(_)) => {
             return (StatusCode::BAD_REQUEST, "the body of the request is broken");
         }

@@ -37,9 +37,19 @@ pub(crate) const SOON: Duration = Duration::from_secs(1);
 /// try again [`SOON`]. The limits give back what they have charged.
 pub(crate) fn full() -> Response<Full<Bytes>> {
     let why = "the application is serving as many requests as it is allowed; try again in 1 s";
+    let mut response = unavailable(why);
+    response.extensions_mut().insert(Refused::default());
+    response
+}
+
+/// The answer to a request whose body would have to be kept beyond the room for all of them. No limit was asked.
+pub(crate) fn no_room() -> Response<Full<Bytes>> {
+    unavailable("the proxy is reading as many bodies as it has room for; try again in 1 s")
+}
+
+fn unavailable(why: &'static str) -> Response<Full<Bytes>> {
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, why);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(SOON.as_secs()));
-    response.extensions_mut().insert(Refused::default());
     response
 }
 

@@ -1,6 +1,10 @@
 //! The estimate of tokens where a rule counts them, the limits, then the throttle, then the application.
 
 use std::convert::Infallible;
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::run::Upload;
@@ -17,12 +21,13 @@ use sluicegate_config::proxy::Listen;
 use sluicegate_config::{FileThrottleLayer, Live};
 use sluicegate_llm::tower::ReadBody;
 use sluicegate_llm::{Dialect, Estimate, EstimateLayer};
-use tower::util::MapRequest;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::proxy::forward::Forward;
+use crate::proxy::problem::no_room;
 use crate::proxy::request_body::{ComingBody, RequestBody};
 use crate::proxy::response_body::{BoxError, StackBody};
+use crate::proxy::room::{Kept, KeptBody, Room};
 
 type Limited<I> = RateLimit<I, Live, BoxStore, Option<Dialect>>;
 type Throttled = <FileThrottleLayer as Layer<Forward>>::Service;
@@ -32,6 +37,7 @@ type Throttled = <FileThrottleLayer as Layer<Forward>>::Service;
 pub(crate) struct Stack {
     limits: Limits,
     estimate: EstimateLayer,
+    room: Room,
     read_timeout: Duration,
     live: Live,
 }
@@ -66,35 +72,68 @@ impl Stack {
         };
         let estimate = EstimateLayer::new(Estimate::new());
         let estimate = estimate.at_most(listen.body).dialect(live.dialect().as_ref());
-        Self { limits, estimate, read_timeout: listen.read_timeout, live: live.clone() }
+        let room = Room::new(listen.body);
+        Self { limits, estimate, room, read_timeout: listen.read_timeout, live: live.clone() }
     }
 
     pub(crate) async fn call(
         self,
         request: Request<Upload>,
     ) -> Result<Response<StackBody>, Infallible> {
-        let Self { limits, estimate, read_timeout, live } = self;
+        let Self { limits, estimate, room, read_timeout, live } = self;
         let counts_tokens = live.policies().counts_tokens_of(&HttpView::<_>::new(&request));
-        let request = request.map(|body| ComingBody::new(body, read_timeout, live));
+        let mut request = request.map(|body| ComingBody::new(body, read_timeout, live));
+        if counts_tokens {
+            let kept = room.begin();
+            request.extensions_mut().insert(Arc::clone(&kept));
+            request = request.map(|body| body.kept(kept));
+        }
         match (limits, counts_tokens) {
             (Limits::Limited(service), false) => boxed(service, request.map(Either::Left)).await,
             (Limits::Throttled(service), false) => boxed(service, request.map(Either::Left)).await,
-            (Limits::Limited(service), true) => boxed(estimate.layer(read(service)), request).await,
+            (Limits::Limited(service), true) => boxed(estimate.layer(Read(service)), request).await,
             (Limits::Throttled(service), true) => {
-                boxed(estimate.layer(read(service)), request).await
+                boxed(estimate.layer(Read(service)), request).await
             }
         }
     }
 }
 
-type WithReadBody = fn(Request<ReadBody<ComingBody>>) -> Request<RequestBody>;
+/// The limits, for requests whose bodies were read.
+#[derive(Clone)]
+struct Read<I>(I);
 
-/// The service for requests whose bodies were read.
-fn read<I>(service: I) -> MapRequest<I, WithReadBody>
+impl<I, B> Service<Request<ReadBody<ComingBody>>> for Read<I>
 where
-    I: Service<Request<RequestBody>>,
+    I: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+    B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
 {
-    MapRequest::new(service, |request| request.map(Either::Right))
+    type Response = Response<StackBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<StackBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Asked when it is called.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<ReadBody<ComingBody>>) -> Self::Future {
+        let kept = request.extensions_mut().remove::<Arc<Kept>>();
+        match kept.filter(|kept| !kept.is_refused()) {
+            Some(kept) => {
+                let request = request.map(|body| Either::Right(KeptBody { body, kept }));
+                Box::pin(boxed(self.0.clone(), request))
+            }
+            // A part of it has come. Neither the limits nor the application see that.
+            None => {
+                let answer = no_room().map(|body| body.map_err(|no| match no {}).boxed_unsync());
+                Box::pin(ready(Ok(answer)))
+            }
+        }
+    }
 }
 
 async fn boxed<I, Q, B>(service: I, request: Q) -> Result<Response<StackBody>, Infallible>

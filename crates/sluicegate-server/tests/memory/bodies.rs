@@ -1,14 +1,18 @@
-//! Large bodies pass through the proxy, and do not pile up.
+//! Bodies pass through the proxy, and do not pile up.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "../server/proxy/support.rs"]
 mod support;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-use self::support::Running;
+use self::support::{OK, Running, Upstream};
 use super::memory;
 
 /// 1 GB in each direction.
@@ -77,4 +81,67 @@ async fn a_large_body_passes_in_both_directions_in_little_memory() {
     let more = most - before;
     println!("{more} bytes more");
     assert!(more < MORE, "{more} bytes more");
+}
+
+/// The default of `listen.body`.
+const KEPT: usize = 2 * 1024 * 1024;
+
+/// How much the proxy keeps of all bodies whose tokens are counted, in bytes. A buffer that grows may have twice as much, and
+/// each connection has buffers of its own.
+const ROOM: usize = 128 << 20;
+
+/// A client that has sent `sent` bytes of a body of `length`.
+async fn begun(proxy: &Running, length: usize, sent: usize) -> TcpStream {
+    let mut client = TcpStream::connect(proxy.address).await.expect("a connection");
+    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+    client.write_all(head.as_bytes()).await.expect("a proxy");
+    // The proxy may have answered already, and have closed the connection.
+    let _ = client.write_all(&vec![b'x'; sent]).await;
+    client
+}
+
+async fn answer(mut client: TcpStream) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(client.read_u8().await.expect("an answer"));
+    }
+    String::from_utf8_lossy(&answer).to_lowercase()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_whose_tokens_are_counted_do_not_pile_up() {
+    let _alone = super::PROCESS.lock().await;
+    let upstream = Upstream::start(OK).await;
+    let rules = "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"fixed 1000000000/day\"]\n\
+        cost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n";
+    let proxy = Running::start(upstream.address, "", rules).await;
+    let before = memory();
+    let mut waiting = Vec::new();
+    for _ in 0..ROOM / KEPT * 3 {
+        waiting.push(begun(&proxy, KEPT, KEPT - 1).await);
+        let more = memory().saturating_sub(before);
+        assert!(more < 3 * ROOM, "{more} bytes more");
+    }
+    // Bodies that were refused have left some room.
+    let mut others = JoinSet::new();
+    let refused = loop {
+        let client = begun(&proxy, KEPT, PIECE).await;
+        others.spawn(answer(client));
+        let answered = timeout(Duration::from_millis(20), others.join_next()).await;
+        if let Ok(Some(refused)) = answered {
+            break refused.expect("no panic");
+        }
+    };
+    assert!(refused.starts_with("http/1.1 503 "), "{refused}");
+    assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+    assert_eq!(upstream.seen(), [""; 0], "the application has seen a request");
+    // Those that are gone give back what they have taken.
+    drop((waiting, others));
+    loop {
+        let answer = answer(begun(&proxy, 1_000, 1_000).await).await;
+        if answer.starts_with("http/1.1 200 ") {
+            break;
+        }
+        assert!(answer.starts_with("http/1.1 503 "), "{answer}");
+    }
 }
