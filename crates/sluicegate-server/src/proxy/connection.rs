@@ -45,6 +45,13 @@ const STREAMS: u32 = 250;
 /// How many bytes of a body wait in a stream of HTTP/2, and in all streams of a connection.
 const WINDOW: u32 = 64 * 1024;
 
+/// How often a client of HTTP/2 that sends nothing is asked whether it is there.
+const PING: Duration = Duration::from_secs(30);
+
+/// How long it may take to say so. The question waits behind the responses that it has not read yet, so a slow client needs
+/// more time than one of gRPC.
+const PONG: Duration = Duration::from_secs(60);
+
 /// How long a connection stays open when the proxy stops, for a request that is on its way.
 const LINGER: Duration = Duration::from_millis(100);
 
@@ -80,6 +87,8 @@ impl Port {
         builder
             .http2()
             .timer(TokioTimer::new())
+            .keep_alive_interval(PING)
+            .keep_alive_timeout(PONG)
             .max_concurrent_streams(STREAMS)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(16 * WINDOW)

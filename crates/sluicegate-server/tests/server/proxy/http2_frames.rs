@@ -1,5 +1,7 @@
 //! Requests of HTTP/2 that only raw frames can have.
 
+use std::time::Duration;
+
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
@@ -82,6 +84,30 @@ async fn a_malformed_request_in_http2_is_not_passed_on() {
         let (kind, _) = answered(&proxy, &request(fields, smuggled)).await;
         assert!(kind == RESET || kind == GOAWAY, "{fields:?}: a frame of type {kind}");
         assert!(!upstream.seen().concat().contains("second"), "{fields:?}");
+    }
+}
+
+/// A client whose network is gone sends nothing more, and no end either.
+#[tokio::test]
+async fn a_client_of_http2_that_vanishes_gives_its_place_back() {
+    let upstream = Upstream::start("").await;
+    let rules = "response_timeout = \"1 day\"\n\
+        [[rules]]\nname = \"one\"\nkey = \"global\"\nlimits = [\"concurrent 1\"]";
+    let proxy = Running::start(upstream.address, "", rules).await;
+    let mut gone = proxy.connect().await;
+    gone.send(request(&[(":path", "/")], b"abc")).await;
+    while upstream.seen().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let again = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    assert!(proxy.connect_and(again).await.starts_with("HTTP/1.1 429 "));
+    tokio::time::pause();
+    let closed = timeout(Duration::from_secs(300), gone.0.read_to_end(&mut Vec::new())).await;
+    tokio::time::resume();
+    let _ = closed.expect("the connection is closed");
+    upstream.answer(OK);
+    while !proxy.connect_and(again).await.starts_with("HTTP/1.1 200 ") {
+        tokio::task::yield_now().await;
     }
 }
 
