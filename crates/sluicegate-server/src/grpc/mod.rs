@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
@@ -18,6 +19,7 @@ use axum::http::{
 use axum::response::IntoResponse as _;
 use http_body::Frame;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tonic::server::NamedService;
 use tower_service::Service;
@@ -55,7 +57,7 @@ where
     B: HttpBody<Data = Bytes>,
 {
     let (head, body) = call.into_parts();
-    let answered = match Message::read(body).await {
+    let answered = match Message::read(body, &LONG).await {
         Ok(received) => unary.answer(head, received).await,
         Err(status) => Err(status),
     };
@@ -138,6 +140,10 @@ const SHORT: usize = 64 * 1024;
 /// How many bytes of longer messages are in memory at once. Others wait until these are decided.
 const ROOM: usize = 64 * LARGEST;
 
+/// How long the rest of a longer message may take once there is room for it, so that a client that does not send it keeps the
+/// room from others for no longer. By default Envoy waits 20 or 200 milliseconds for its answer.
+const REST: Duration = Duration::from_secs(2);
+
 static LONG: Semaphore = Semaphore::const_new(ROOM);
 
 /// A message begins with whether it is compressed, one byte, and its length, four bytes.
@@ -156,16 +162,28 @@ impl Message {
         self.bytes.slice(PREFIX..)
     }
 
-    /// Reads the only message of a body. `None` if it has more than [`LARGEST`] bytes, which are not read.
+    /// Reads the only message of a body. `None` if it has more than [`LARGEST`] bytes, which are not read. One that has more
+    /// than [`SHORT`] bytes waits for room among the `long` ones.
     ///
     /// # Errors
     ///
-    /// The body is not one whole message without compression.
-    pub(super) async fn read<B: HttpBody<Data = Bytes>>(body: B) -> Result<Option<Self>, Status> {
+    /// The body is not one whole message without compression, or the client does not send the rest of a long one.
+    pub(super) async fn read<B: HttpBody<Data = Bytes>>(
+        body: B,
+        long: &'static Semaphore,
+    ) -> Result<Option<Self>, Status> {
         let mut body = pin!(body);
         let mut all = Pieces::default();
         let mut room = None;
-        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        loop {
+            let next = poll_fn(|cx| body.as_mut().poll_frame(cx));
+            let next = match &room {
+                None => next.await,
+                Some((_, end)) => timeout_at(*end, next).await.map_err(|_| {
+                    Status::deadline_exceeded("the rest of a long message did not come in time")
+                })?,
+            };
+            let Some(frame) = next else { break };
             let frame = frame.map_err(|_| Status::cancelled("the call was given up"))?;
             let Ok(data) = frame.into_data() else { continue };
             all.add(data);
@@ -176,9 +194,12 @@ impl Message {
             if all.so_far().len() > PREFIX + length {
                 return Err(Status::internal("a call is not one whole message"));
             }
-            if length > SHORT && room.is_none() {
+            // Not before it has come that far: what is only announced costs its client nothing. And for the whole message
+            // at once: calls that each have a part of the room, and wait for more, would all wait for each other.
+            if length > SHORT && all.so_far().len() > SHORT && room.is_none() {
                 // Never closed.
-                room = LONG.acquire_many(length as u32).await.ok();
+                let permit = long.acquire_many(length as u32).await.ok();
+                room = permit.map(|permit| (permit, Instant::now() + REST));
             }
             if body.is_end_stream() {
                 break;
@@ -186,7 +207,7 @@ impl Message {
         }
         match length(all.so_far())? {
             Some(length) if all.so_far().len() == PREFIX + length => {
-                Ok(Some(Self { bytes: all.whole(), _room: room }))
+                Ok(Some(Self { bytes: all.whole(), _room: room.map(|(permit, _)| permit) }))
             }
             Some(_) => Err(Status::internal("a call is not one whole message")),
             None => Err(Status::internal("there is no message")),

@@ -9,6 +9,8 @@ use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimit
 use envoy_types::pb::google::protobuf::UInt64Value;
 use http_body::Frame;
 use prost::Message as _;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tonic::Code;
 
 use super::GRPC_STATUS;
@@ -158,6 +160,62 @@ async fn a_message_that_is_too_long_is_over_its_limit_before_it_is_read() {
     assert_eq!(to_length(&[&[&[0][..], &length].concat()]).await, Some(over));
     let longest = vec![0; LARGEST];
     assert_eq!(answered(&[&framed(&longest)]).await.0, Code::Internal, "fits, and is no message");
+}
+
+/// A body that never ends.
+struct Stalls(Option<Bytes>);
+
+impl HttpBody for Stalls {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.0.take() {
+            Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// As many calls as there is room for begin a message of the largest length with this many of its bytes, and send no more.
+/// Returns how long another call waits beside them, and what becomes of them.
+async fn beside_stalled_calls(bytes: usize) -> (Duration, JoinSet<Code>) {
+    let room: &Semaphore = Box::leak(Box::new(Semaphore::new(ROOM)));
+    let mut begin = framed(&vec![0; LARGEST]);
+    begin.truncate(PREFIX + bytes);
+    let mut calls = JoinSet::new();
+    for _ in 0..ROOM / LARGEST {
+        let body = Stalls(Some(begin.clone().into()));
+        calls.spawn(async { Message::read(body, room).await.expect_err("no end").code() });
+    }
+    for _ in 0..calls.len() {
+        tokio::task::yield_now().await;
+    }
+    let began = Instant::now();
+    let long = Frames([framed(&vec![0; SHORT + 1]).into()].into());
+    let read = timeout(Duration::from_secs(600), Message::read(long, room)).await;
+    assert!(read.expect("room").expect("a whole message").is_some());
+    (began.elapsed(), calls)
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_are_only_announced_take_no_room_from_others() {
+    for bytes in [0, 1_000, SHORT - PREFIX] {
+        let (waited, _calls) = beside_stalled_calls(bytes).await;
+        assert_eq!(waited, Duration::ZERO, "{bytes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_messages_that_do_not_go_on_give_their_room_to_others() {
+    let (waited, mut calls) = beside_stalled_calls(LARGEST - 1).await;
+    assert!(waited < REST + Duration::from_millis(100), "{waited:?}");
+    while let Some(code) = calls.join_next().await {
+        assert_eq!(code.unwrap(), Code::DeadlineExceeded);
+    }
 }
 
 /// A piece is copied once, and not with each piece that follows.
