@@ -31,7 +31,7 @@ pub(super) struct Switch {
     /// The share by the latest view.
     latest: Option<Part>,
     /// Until when the latest view counts if there is no newer one.
-    expires: u64,
+    pub(super) expires: u64,
     /// Smaller shares of earlier views, and until when each was the latest. The shares grow from first to last.
     earlier: Vec<(Part, u64)>,
     /// Whether views are ignored: the part is fixed, or the member has left.

@@ -268,3 +268,18 @@ fn a_part_too_small_to_stay_exact_is_an_error_and_no_refusal() {
     let source = std::error::Error::source(&error).expect("a reason").to_string();
     assert!(source.contains("too small to stay exact"), "{source}");
 }
+
+#[test]
+fn a_view_is_not_spent_beyond_its_time() {
+    let clock = ManualClock::new();
+    let fleet = Fleet::by_clock(2 * SECOND, &clock);
+    fleet.open();
+    let valid = Duration::from_micros(70_000);
+    fleet.see_part_for(Some(Part::one_of(2)), valid);
+    let store = Share::new(Memory::builder().capacity(100).clock(&clock).build(), &fleet);
+    let limit = Limit::per_second(1_000_000);
+    clock.advance(valid - Duration::from_micros(1));
+    assert!(take(&store, limit, 1).is_admitted());
+    clock.advance(Duration::from_micros(1));
+    assert!(!take(&store, limit, 1).is_admitted());
+}
