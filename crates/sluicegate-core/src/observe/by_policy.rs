@@ -24,18 +24,29 @@ pub(crate) struct ByPolicy<T> {
 
 /// The names of policies that are kept apart in the whole process, however many layers it has. Each is a label of
 /// time series, which cost the operator.
-pub(crate) struct Names(Mutex<BTreeSet<Box<str>>>);
+pub(crate) struct Names {
+    growing: Mutex<BTreeSet<Box<str>>>,
+    /// All of them, once there is no room for more. They never change then, and are read without a lock.
+    full: OnceLock<BTreeSet<Box<str>>>,
+}
 
 impl Names {
     #[cfg(any(test, feature = "metrics"))]
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(BTreeSet::new()))
+        Self { growing: Mutex::new(BTreeSet::new()), full: OnceLock::new() }
     }
 
     /// Whether `name` is one of them, or there is room for it.
     fn admit(&self, name: &str) -> bool {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.contains(name) || names.len() < MOST && names.insert(name.into())
+        if let Some(names) = self.full.get() {
+            return names.contains(name);
+        }
+        let mut names = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in = names.contains(name) || names.len() < MOST && names.insert(name.into());
+        if names.len() == MOST {
+            self.full.get_or_init(|| names.clone());
+        }
+        is_in
     }
 }
 
@@ -105,6 +116,11 @@ impl<T> fmt::Debug for ByPolicy<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+    use std::sync::mpsc::channel;
+    use std::thread::spawn;
+    use std::time::Duration;
+
     use super::*;
 
     fn name(by_policy: &ByPolicy<String>, limit: Limit) -> String {
@@ -140,6 +156,21 @@ mod tests {
         assert_eq!(name(&other, Limit::per_minute(2)), "2/minute");
         let labels: BTreeSet<_> = names(&one).into_iter().chain(names(&other)).collect();
         assert_eq!(labels.len(), MOST + 1);
+    }
+
+    #[test]
+    fn policies_beyond_the_bound_are_found_without_a_lock() {
+        static NAMES: Names = Names::new();
+        static LAYER: LazyLock<ByPolicy<String>> = LazyLock::new(|| ByPolicy::within(&NAMES));
+        let other = ByPolicy::within(&NAMES);
+        for count in 1..=MOST as u64 {
+            name(&other, Limit::per_minute(count));
+        }
+        assert_eq!(name(&LAYER, Limit::per_hour(1)), OTHERS);
+        let _locked = NAMES.growing.lock();
+        let (told, found) = channel();
+        spawn(move || told.send(name(&LAYER, Limit::per_hour(2))));
+        assert_eq!(found.recv_timeout(Duration::from_secs(60)).as_deref(), Ok(OTHERS));
     }
 
     #[test]
