@@ -11,7 +11,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::Inner;
+use super::checkout::Checkout;
+use super::{Inner, shared_rows};
 use crate::limit::{Limit, LimitInternals as _, MOST_ENTRIES, State};
 
 /// Entries that each log has without asking, 128 bytes. With only these, a log knows the time of its charges to a
@@ -122,19 +123,31 @@ impl Inner {
     /// Makes sure that a log can take one more entry: gives it more room, up to `most` entries in all, or makes it
     /// coarser.
     pub(super) fn reserve_entry(&self, limit: &Limit, state: &mut State, most: usize) {
+        self.reserve_entries(1, limit, state, most);
+    }
+
+    /// Makes sure that a log can take what is owed beyond the limit: an entry for what still fits, and one ahead.
+    pub(super) fn reserve_debt(&self, limit: &Limit, found: &mut Checkout) {
+        let most = if found.is_shared() { shared_rows::ENTRIES } else { MOST_ENTRIES };
+        self.reserve_entries(2, limit, &mut found.state, most);
+        found.counted = reserved_by(&found.state);
+    }
+
+    fn reserve_entries(&self, entries: usize, limit: &Limit, state: &mut State, most: usize) {
         let Some(log) = limit.log_of(state) else { return };
-        if log.room() > 0 {
+        let lacking = entries.saturating_sub(log.room());
+        if lacking == 0 {
             return;
         }
         let before = log.capacity();
         // Only places booked ahead go beyond what the algorithm ever holds. They come one at a time.
-        let left = limit.most_entries().saturating_sub(before).max(1);
+        let left = limit.most_entries().saturating_sub(before).max(lacking);
         // Twice as much each time, so that a log that grows to its full length is moved a few times only.
         let more = before.max(FIRST_ENTRIES).min(left);
         let more = more.min(most.min(MOST_ENTRIES).saturating_sub(before));
         let class = self.log_budget.class(limit);
         let asked = beyond_own(before + more) - beyond_own(before);
-        if more == 0 || !self.has_granted(class, asked) {
+        if more < lacking || !self.has_granted(class, asked) {
             return log.coarsen(before);
         }
         log.reserve_exact(more);

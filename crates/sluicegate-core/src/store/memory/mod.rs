@@ -323,6 +323,9 @@ impl Store for Memory {
         let find = if more && !is_elsewhere { FindMode::OrInsert } else { FindMode::Existing };
         let settled = self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
+                if more {
+                    self.0.reserve_debt(&debit.limit, found);
+                }
                 found.state.words = debit.limit.as_written(found.state.words, receipt);
                 // A row of one word comes back in other words of the same meaning. A refund compares words to learn
                 // whether anybody came later, so they take the form of the receipt first.
@@ -341,6 +344,9 @@ impl Store for Memory {
         // The keys without room were decided about before, so none is counted as turned away here.
         self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
+                if spent > charged {
+                    self.0.reserve_debt(&debit.limit, found);
+                }
                 debit.limit.follow_charge(&mut found.state, now, charged, spent);
             }
         });

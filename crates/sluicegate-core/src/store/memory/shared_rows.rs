@@ -34,7 +34,7 @@ pub(super) const MOST: usize = 64 * ROWS as usize;
 
 /// The largest number of entries in the log of a shared row. Each new key that gets its own row has to copy all of
 /// them.
-const ENTRIES: usize = 256;
+pub(super) const ENTRIES: usize = 256;
 
 /// Keeps the fingerprint of a shared row apart from those of keys.
 const SHARED: u64 = 0x7368_6172_6564_2121;
@@ -199,6 +199,9 @@ impl Inner {
         // Charging more may need another entry of a log; giving back never does.
         let find = if more { FindMode::OrInsert } else { FindMode::Existing };
         let mut found = self.take_shared(&shared, &debit.limit, place, find, now);
+        if more {
+            self.reserve_debt(&debit.limit, &mut found);
+        }
         debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
         self.put_shared(&shared, &target, place, found, now);
         true

@@ -40,6 +40,22 @@ fn the_entries_of_all_logs_are_bounded() {
     assert_eq!(store.turned_away(), 0);
 }
 
+/// What is owed beyond the limit is an entry now and one ahead.
+#[test]
+fn a_debt_beyond_the_limit_takes_no_more_room_than_there_is() {
+    let limit = Limit::sliding_log(100, MINUTE);
+    for own in 1..16 {
+        let (store, clock) = logs(4);
+        assert_eq!(spend(&store, &clock, limit, 1, own), own as u64);
+        let charge = Charge::of(limit, key(1), 1);
+        let outcome = store.take(&charge).now().expect("a decision");
+        clock.advance(Duration::from_micros(1));
+        let (debit, receipt) = (charge.debits().next(), outcome.receipts().next());
+        store.settle(debit.expect("one"), &receipt.expect("one"), 150);
+        assert!(entries(&store) <= 4, "{own}: {}", entries(&store));
+    }
+}
+
 /// The entries of recovered logs are free for others, even if their keys do not come back.
 #[test]
 fn the_room_of_recovered_logs_is_swept_up() {
