@@ -59,10 +59,10 @@ impl Memory {
         self.spend_fingerprint(limit, fingerprint, cost, || KeyBuf::of(part))
     }
 
-    /// Takes the part `part` of one bucket, where that needs no lock but the row's own. `None`, and nothing is charged,
-    /// everywhere else.
+    /// Takes the part `part` of one bucket, where that needs no lock but the row's own, and says when that was by the clock,
+    /// which the time of the store may be ahead of. `None`, and nothing is charged, everywhere else.
     #[inline(always)]
-    pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<Step> {
+    pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<(Step, u64)> {
         let Debit { limit, key, cost, .. } =
             charge.only().filter(|_| charge.patience().is_none())?;
         let fingerprint = self.0.fingerprint(limit.id(), key);
@@ -75,7 +75,8 @@ impl Memory {
                 self.0.two_words.spend(&self.0, &bucket, fingerprint, *cost)
             }
         };
-        spent.ok().filter(|spent| !spent.never_fits()).map(|spent| spent.by_part(part))
+        let spent = spent.ok().filter(|spent| !spent.never_fits())?.by_part(part);
+        Some((spent, spent.decided_at().wrapping_sub(self.0.clock.ahead)))
     }
 
     #[inline(always)]

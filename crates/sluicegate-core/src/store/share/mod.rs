@@ -81,20 +81,21 @@ pub struct Share<S = Memory> {
 /// A store whose rows mean the same in every part: [`Memory`], or [`Blocks`] in it. Other stores read the numbers of a
 /// limit, and not the weight of its requests.
 pub trait PartStore: Store<Future: AtOnce> {
-    /// Takes the part `part` of one bucket, where that is quick. `None`, and nothing is charged, everywhere else.
+    /// Takes the part `part` of one bucket, where that is quick, and says when that was by the [clock](Store::clock).
+    /// `None`, and nothing is charged, everywhere else.
     #[doc(hidden)]
-    fn take_part(&self, charge: &Charge, part: Part) -> Option<Step>;
+    fn take_part(&self, charge: &Charge, part: Part) -> Option<(Step, u64)>;
 }
 
 impl PartStore for Memory {
     #[inline(always)]
-    fn take_part(&self, charge: &Charge, part: Part) -> Option<Step> {
+    fn take_part(&self, charge: &Charge, part: Part) -> Option<(Step, u64)> {
         self.take_part(charge, part)
     }
 }
 
 impl<S: PartStore + Clone> PartStore for Blocks<S> {
-    fn take_part(&self, _: &Charge, _: Part) -> Option<Step> {
+    fn take_part(&self, _: &Charge, _: Part) -> Option<(Step, u64)> {
         None
     }
 }
@@ -281,8 +282,8 @@ impl<S: PartStore> Store for Share<S> {
             // The part is one atomic read, and the clock is not read for it: the decision says at what time it was
             // made. Only if the part had ended by then is the charge undone and asked again, which happens once when
             // parts change.
-            if let Some(outcome) = self.store.take_part(charge, part) {
-                if !self.fleet.is_due(outcome.decided_at(), due) {
+            if let Some((outcome, decided_at)) = self.store.take_part(charge, part) {
+                if !self.fleet.is_due(decided_at, due) {
                     return Answer::Now(Ok(outcome.into()));
                 }
                 self.undo(charge, &outcome.into());

@@ -3,6 +3,8 @@
 use super::super::format::Times;
 use super::super::resumed;
 use super::*;
+use crate::limit::Part;
+use crate::store::{Fleet, Share};
 
 const NOW: Duration = Duration::from_secs(1_700_000_000);
 
@@ -104,4 +106,23 @@ fn a_clock_that_is_set_back_while_the_store_runs_does_not_prolong_what_is_in_the
     assert!(!admits(&kept.store, limit, 1));
     clock.advance(MINUTE);
     assert!(admits(&kept.store, limit, 1));
+}
+
+/// The time in the file goes on, and the fleet has the clock's.
+#[test]
+fn a_part_ends_by_the_clock_whatever_the_time_in_the_file_is() {
+    let hours = 8 * HOUR.as_micros() as u64;
+    for ahead in [hours, 0_u64.wrapping_sub(hours)] {
+        let clock = ManualClock::at(NOW);
+        let mut kept = StoreOnDisk::new(100, &clock);
+        Arc::get_mut(&mut kept.store.0).expect("one store").clock.ahead = ahead;
+        let fleet = Fleet::by_clock(MINUTE, &clock);
+        fleet.open();
+        fleet.see_part_for(Some(Part::one_of(2)), MINUTE);
+        let share = Share::new(kept.store, &fleet);
+        let charge = charge(Limit::per_second(1_000), 2, 1);
+        assert!(share.take(&charge).now().expect("room").is_admitted());
+        clock.advance(MINUTE);
+        assert!(!share.take(&charge).now().expect("room").is_admitted());
+    }
 }
