@@ -120,8 +120,8 @@ pub struct Ask<'a> {
     /// What for.
     pub resource: &'a str,
     /// Grows with every request of this client, also from one run of the process to the next. Requests that come
-    /// twice or late are found by it. A client that has sent the largest number is [`Stale`](AskError::Stale) until its
-    /// lease has ended.
+    /// twice or late are found by it, for as long as the client has a lease. A client that has sent the largest number is
+    /// [`Stale`](AskError::Stale) until its lease has ended.
     pub sequence: u64,
     /// The highest fence that the client has seen; 0 for none.
     pub fence: u64,

@@ -9,7 +9,8 @@
 //! - **A process is a client.** A name alone is not: two processes that were given one name by mistake hold a lease each,
 //!   and one that starts anew shares with what its predecessor may still use.
 //! - **Requests are numbered.** One that comes late or twice changes nothing. A client obeys the answer to its newest
-//!   request only.
+//!   request only. The number is forgotten with the client: a request that its release has overtaken is one of a new
+//!   client, which nobody is behind, and what it is granted is not used by anybody until that lease has ended.
 //! - **Leases are durations.** A client counts from before it asked and the server from when it answered, so latency
 //!   shortens a lease. The server adds one part in 64, for clocks that run at different speeds.
 //! - **Masters are numbered.** A client obeys no older master than the newest that it has met. A new master first

@@ -62,6 +62,19 @@ fn what_is_released_is_free_at_once() {
     assert_eq!(client("two", 100).gets(&mut pool, 1), 100.0);
 }
 
+/// Nobody is there any more who could give it back.
+#[test]
+fn a_request_that_its_release_has_overtaken_holds_one_lease_and_no_more() {
+    let mut pool = pool(hundred());
+    let mut one = client("one", 100);
+    one.gets(&mut pool, 0);
+    pool.release(1, &release("one", 3, 1));
+    assert_eq!(one.gets(&mut pool, 1), 100.0);
+    let mut two = client("two", 100);
+    assert_eq!(two.gets(&mut pool, 65 * SECOND + 2), 0.0);
+    assert_eq!(two.gets(&mut pool, 65 * SECOND + 3), 100.0);
+}
+
 #[test]
 fn who_has_come_and_gone_is_told_once() {
     let mut pool = pool(hundred());
