@@ -127,18 +127,32 @@ fn holds(debit: &Debit, receipt: &Receipt) -> bool {
 }
 
 impl<E: Engine> Shared<E> {
-    /// A job was done, or a take may have been: counts what it holds, or has given back.
+    /// A job was done: counts what it holds, or has given back.
     pub(crate) fn count_places(self: &Arc<Self>, entry: &Entry, outcome: Option<&Outcome>) {
         if let (Job::Settle(settlement), Some(key)) = (&entry.job, entry.rows.first()) {
             let (debit, receipt, spent) = &**settlement;
             return self.change_places(key, (debit, receipt), *spent);
         }
-        let now = self.runtime.clock.now();
-        for (key, since, cost) in outcome.into_iter().flat_map(|outcome| held(entry, outcome)) {
-            let lost = lock(&self.places).raise(key, (since, cost), now);
+        if let Some(outcome) = outcome {
+            let lost = self.raise_places(entry, outcome);
             self.counters.places_lost.add(lost);
+        }
+    }
+
+    /// A take may have been done. What an earlier one may have taken is not lost: nobody was told that it has it.
+    pub(crate) fn doubt_places(self: &Arc<Self>, entry: &Entry, outcome: &Outcome) {
+        self.raise_places(entry, outcome);
+    }
+
+    /// Returns how many places of earlier entries are lost.
+    fn raise_places(self: &Arc<Self>, entry: &Entry, outcome: &Outcome) -> u64 {
+        let now = self.runtime.clock.now();
+        let mut lost = 0;
+        for (key, since, cost) in held(entry, outcome) {
+            lost += lock(&self.places).raise(key, (since, cost), now);
             self.start_renewing();
         }
+        lost
     }
 
     /// A take that may have been done was not, or nobody will know.

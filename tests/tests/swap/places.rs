@@ -43,6 +43,8 @@ const WAITS: u8 = 1;
 const AWAY: u8 = 2;
 /// Swaps, loses the answer, and is away from then on.
 const LEAVES: u8 = 3;
+/// Loads, as a replica does, and cannot write.
+const READS: u8 = 4;
 
 impl Moody {
     fn new(engine: &MadeUp) -> Self {
@@ -73,6 +75,9 @@ impl Engine for Moody {
 
     async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
         self.is_there().await?;
+        if self.1.load(Ordering::SeqCst) == READS {
+            return Err("it only reads".into());
+        }
         let swapped = self.0.swap(writes).await;
         if self.1.load(Ordering::SeqCst) == LEAVES {
             self.becomes(AWAY);
@@ -174,7 +179,10 @@ fn a_place_whose_return_found_no_room_is_free_after_a_renewal() {
     let waits = Moody::new(&engine);
     let ages = Duration::from_secs(3_000_000);
     let (holder, other) = (moody(&waits, &clock, 1, ages), store(&engine, &clock));
-    let (kept, one, two) = (take(&holder, 2), take(&holder, 3), take(&holder, 3));
+    // The room of a call is free a moment after its answer.
+    let take_soon = |cost| until("room", || answer(holder.take(&charge(cost))).ok());
+    let (kept, one, two) = (take_soon(2), take_soon(3), take_soon(3));
+    settled(&holder);
     waits.becomes(WAITS);
     send_back(&holder, 3, &one);
     send_back(&holder, 3, &two);
@@ -204,6 +212,22 @@ fn a_place_whose_return_met_a_long_outage_is_free_after_a_renewal() {
     });
     leaves.becomes(WELL);
     is_free_after_a_renewal(&other, &clock, 6);
+    assert_eq!(holder.counts().places_lost, 0);
+}
+
+/// Nobody was told that it has them.
+#[test]
+fn places_that_could_not_be_written_are_not_lost() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock);
+    let reads = Moody::new(&engine);
+    let holder = moody(&reads, &clock, 64, Duration::from_secs(3_000_000));
+    reads.becomes(READS);
+    for _ in 0..3 {
+        assert!(answer(holder.take(&charge(2))).is_err());
+    }
+    reads.becomes(WELL);
+    assert!(take(&holder, 8).is_admitted());
     assert_eq!(holder.counts().places_lost, 0);
 }
 

@@ -159,7 +159,8 @@ impl Spread {
 }
 
 impl Reserve for Spread {
-    /// A wait that is longer than the longest delay is an error, however patient the caller is.
+    /// A wait that is longer than the longest delay is an error, however patient the caller is. So are more permits than a
+    /// window has, which are never there.
     fn reserve(
         &mut self,
         now: Duration,
@@ -167,6 +168,10 @@ impl Reserve for Spread {
         patience: Option<Duration>,
     ) -> Result<Duration, Duration> {
         let (now, permits) = (now.as_secs_f64(), f64::from(permits));
+        // More than a window has is never there.
+        if permits > self.count {
+            return Err(Duration::MAX);
+        }
         self.turn_to(now);
         let into = now - self.index as f64 * self.window;
         let slot = ((into / self.slot_length()) as usize).min(self.wanted.len() - 1);

@@ -51,7 +51,7 @@ pub fn listen_unserved(drop: impl FnOnce()) {
             });
             SPENT.set(match self.outer {
                 DropReport::Closed => None,
-                _ => SPENT.get().max(self.spent),
+                _ => self.spent.or(SPENT.get()),
             });
         }
     }
@@ -72,8 +72,9 @@ pub fn note_unserved() {
 /// A request is dropped that has cost this much until now, as a layer has counted that would have left it in the response.
 /// A rule that asks for more of the response sees one with status 200.
 pub fn note_spent(cost: u64) {
-    if cost > 0 && REPORT.get() != DropReport::Closed {
-        SPENT.set(SPENT.get().max(Some(cost)));
+    // The first one is the outermost: what a handler counts as a client of another service is its own business.
+    if cost > 0 && REPORT.get() != DropReport::Closed && SPENT.get().is_none() {
+        SPENT.set(Some(cost));
     }
 }
 

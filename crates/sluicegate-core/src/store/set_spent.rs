@@ -72,6 +72,8 @@ impl<S: Store> SetSpent<S> {
         match outcome {
             Err(error) => Step::Done(Err(error)),
             Ok(outcome) if outcome.is_admitted() => {
+                // Before it is sent: from then on, it may recover.
+                self.sent = self.store.clock().now();
                 for (debit, receipt) in self.charge.debits().zip(outcome.receipts()) {
                     self.store.settle(debit, &receipt, self.amount);
                 }
@@ -91,7 +93,6 @@ impl<S: Store> SetSpent<S> {
     }
 
     fn look(&mut self) -> Step<S::Future> {
-        self.sent = self.store.clock().now();
         match self.store.peek(&self.charge) {
             Answer::Now(outcome) => self.was_seen(outcome),
             Answer::Later(future) => Step::Look(Box::pin(future)),
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A limit of any kind, with some of it spent, and more than all of it.
+    /// Some of a limit is spent, all of it, and more than all.
     #[test]
     fn what_was_written_elsewhere_is_found_there() {
         let clock = ManualClock::new();

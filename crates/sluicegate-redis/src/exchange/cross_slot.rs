@@ -30,17 +30,17 @@ pub(crate) struct SlotCharge {
 
 /// Divides a charge by slot, in the order of the slots: two charges that share several slots meet in the first one.
 ///
-/// The parts have no patience: each slot would book a place at another moment. A cost that would have to wait at any time
-/// is never admitted.
+/// The parts do not wait, because each slot could admit its part at another moment.
 pub(crate) fn by_slot(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec<SlotCharge> {
     let mut parts = BTreeMap::new();
     for (index, ((debit, key), slot)) in charge.debits().zip(keys).zip(slots).enumerate() {
         let part = parts.entry(*slot).or_insert_with(|| SlotCharge {
             slot: *slot,
             indices: Vec::new(),
-            charge: Charge::new().patient(Duration::ZERO),
+            charge: Charge::new(),
             keys: Vec::new(),
         });
+        // Costs and keys stay; patience is left out, since a place in this slot would be booked for another moment.
         let debit = part.charge.add(debit.limit, debit.key, debit.cost);
         debit.expect("a part is no larger than the charge");
         part.indices.push(index);
@@ -83,10 +83,11 @@ pub(crate) async fn decide(
     // One deadline for all slots: a charge over three of them must not take three times as long.
     let until = clock.now().saturating_add(shared.deadline.as_micros() as u64);
     let left = || Duration::from_micros(until.saturating_sub(clock.now()));
-    // A charge that can never be admitted is only peeked at, so that nothing is charged or recorded meanwhile.
-    let is_never = parts.iter().any(|part| part.charge.never_fits());
-    let operation =
-        if is_never && operation == Operation::Take { Operation::Peek } else { operation };
+    // A charge that can never be admitted is only peeked at, so that nothing is charged or recorded meanwhile. As it does not
+    // wait, a cost that would have to wait at any time is one of those.
+    let never_fits = |part: &SlotCharge| part.charge.clone().patient(Duration::ZERO).never_fits();
+    let is_never = operation == Operation::Take && parts.iter().any(never_fits);
+    let operation = if is_never { Operation::Peek } else { operation };
     let begin = |operation, part: &SlotCharge| {
         call::begin(&shared, operation, part.charge.clone(), &part.keys, (part.slot, left()))
     };
@@ -95,18 +96,19 @@ pub(crate) async fn decide(
     for part in &parts {
         // If this fails, or the future is dropped here, `charged` gives back the slots before.
         let reply = begin(operation, part)?.await?;
-        let is_admitted = reply.verdict.is_admitted();
-        if operation == Operation::Take && is_admitted {
+        let is_now = reply.verdict == Verdict::Admit { wait: Duration::ZERO };
+        if operation == Operation::Take && reply.verdict.is_admitted() {
             charged.add(part, &reply);
         }
         replies.push(Some(reply));
         // Slots further on are not asked in vain: this is refused, and what was charged is given back.
-        if operation == Operation::Take && !is_admitted {
+        if operation == Operation::Take && !is_now {
             break;
         }
     }
-    let verdict = remote::joined(replies.iter().flatten().map(|reply| reply.verdict));
-    if operation != Operation::Take || verdict.is_admitted() {
+    let never = is_never.then_some(Verdict::Never);
+    let verdict = remote::joined(replies.iter().flatten().map(|reply| reply.verdict).chain(never));
+    if operation != Operation::Take || verdict == (Verdict::Admit { wait: Duration::ZERO }) {
         charged.keep();
         return Ok(outcome(verdict, &parts, replies));
     }
@@ -125,8 +127,13 @@ pub(crate) async fn decide(
             },
         });
     }
+    let refusal = match verdict {
+        // It would have to wait in one slot, and the other slots would not know.
+        Verdict::Admit { wait } => Verdict::Refuse { retry_after: Some(wait) },
+        refused => refused,
+    };
     let others = known.iter().flatten().map(|reply| reply.verdict);
-    Ok(outcome(remote::joined(others.chain([verdict])), &parts, known))
+    Ok(outcome(remote::joined(others.chain([refusal])), &parts, known))
 }
 
 /// The outcome in the order of the whole charge. A part without a reply counts as fresh.
@@ -142,24 +149,4 @@ fn outcome(verdict: Verdict, parts: &[SlotCharge], replies: Vec<Option<Reply>>) 
         outcomes.extend(part.indices.iter().copied().zip(told));
     }
     remote::outcome(verdict, outcomes.into_values())
-}
-
-#[cfg(test)]
-mod tests {
-    use sluicegate_core::Limit;
-    use sluicegate_core::key::KeyBuf;
-
-    use super::*;
-
-    #[test]
-    fn the_parts_of_a_charge_do_not_wait_in_a_queue() {
-        let second = Duration::from_secs(1);
-        let mut charge = Charge::of(Limit::leaky_bucket(1, second).queue(10), KeyBuf::of("a"), 5);
-        charge.add(Limit::per_minute(100), KeyBuf::of("b"), 5).expect("two limits");
-        for charge in [charge.clone(), charge.patient(60 * second)] {
-            let parts = by_slot(&charge, vec![b"a".to_vec(), b"b".to_vec()], &[1, 2]);
-            let never: Vec<_> = parts.iter().map(|part| part.charge.never_fits()).collect();
-            assert_eq!(never, [true, false]);
-        }
-    }
 }

@@ -126,7 +126,9 @@ async fn give_back(
     }
     let charged = charge.debits().zip(receipts(&reply)).filter(|(_, receipt)| !receipt.is_void());
     let mut is_given_back = true;
-    // Each of them, although one fails: that may concern its row alone.
+    let clock = &shared.runtime.clock;
+    let until = clock.now().saturating_add(shared.grace.as_micros() as u64);
+    // Each of them, although one fails: that may concern its row alone. All together take no longer than one of them may.
     for (debit, receipt) in charged {
         // Until it is delivered, another call may still be refused because of this charge. That must not be remembered.
         let _invalidation = shared.refusals.invalidate(debit);
@@ -138,7 +140,8 @@ async fn give_back(
                 sent => sent.map(drop),
             }
         };
-        if let Err(failure) = in_time(shared, delivery).await {
+        let left = Duration::from_micros(until.saturating_sub(clock.now()));
+        if let Err(failure) = within(shared, left, delivery).await {
             shared.counters.settlement_dropped(&failure);
             is_given_back = false;
         }
@@ -184,7 +187,8 @@ impl LateAnswer {
         let too_slow = Failure::new(FailureKind::TooSlow);
         let outcome = in_time.as_ref().map_or(Err(&too_slow), |answer| answer.as_ref().map(drop));
         self.node.learn(&mut permit, outcome);
-        if outcome.is_err() {
+        // As of calls that are awaited.
+        if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
             shared.route.look();
         }
         // While it is awaited on, it takes up no place among the calls of a server that has just come back.
@@ -212,7 +216,16 @@ pub(super) async fn in_time(
     shared: &Shared,
     delivery: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
-    let delivered = before(shared.runtime.sleep(shared.grace), delivery).await;
+    within(shared, shared.grace, delivery).await
+}
+
+/// Fails a delivery that takes longer than this.
+async fn within(
+    shared: &Shared,
+    time: Duration,
+    delivery: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let delivered = before(shared.runtime.sleep(time), delivery).await;
     delivered.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)))
 }
 

@@ -48,8 +48,8 @@ const WINDOW: u32 = 64 * 1024;
 /// How often a client of HTTP/2 that sends nothing is asked whether it is there.
 const PING: Duration = Duration::from_secs(30);
 
-/// How long it may take to say so. The question waits behind the responses that it has not read yet, so a slow client needs
-/// more time than one of gRPC.
+/// How long it may take to say so, if it has no more time to read a piece of a response. The question waits behind the responses
+/// that it has not read yet, so a slow client needs more time than one of gRPC.
 const PONG: Duration = Duration::from_secs(60);
 
 /// How long a connection stays open when the proxy stops, for a request that is on its way.
@@ -88,7 +88,7 @@ impl Port {
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(PING)
-            .keep_alive_timeout(PONG)
+            .keep_alive_timeout(PONG.max(listen.write_timeout))
             .max_concurrent_streams(STREAMS)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(16 * WINDOW)

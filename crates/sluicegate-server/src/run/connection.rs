@@ -149,6 +149,7 @@ impl Connections {
             shortcut: self.shortcut,
             activity: Arc::clone(&activity),
             health: Arc::new(Arc::clone(&health)),
+            keeps_http_2: self.keeps_http_2,
             peer,
         };
         let connection = self.builder.serve_connection(TokioIo::new(stream), routed);

@@ -42,6 +42,8 @@ pub(super) struct Routed {
     pub(super) shortcut: Option<Shortcut>,
     pub(super) activity: Arc<Activity>,
     pub(super) health: OwnHealth,
+    /// Whether nobody asks if a connection in HTTP/2 is idle.
+    pub(super) keeps_http_2: bool,
     /// Who calls.
     pub(super) peer: SocketAddr,
 }
@@ -56,9 +58,10 @@ type AnswerBody = Either<Reply, HoldingBody<Body, InFlight>>;
 type AnswerFuture = Pin<Box<dyn Future<Output = io::Result<Response<AnswerBody>>> + Send>>;
 
 impl Routed {
-    /// Notes a request in HTTP/1. Calls of HTTP/2 have bounds of their own: see `calls`.
+    /// Notes a request, unless nobody asks whether its connection is idle.
     fn begin(&self, request: &Request<Incoming>) -> Option<InFlight> {
-        (request.version() < Version::HTTP_2).then(|| self.activity.begin())
+        let is_noted = !self.keeps_http_2 || request.version() < Version::HTTP_2;
+        is_noted.then(|| self.activity.begin())
     }
 
     /// Answers when this is polled, as the routes do. `answering` also says whether the body of the request was read to its

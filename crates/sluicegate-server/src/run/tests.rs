@@ -204,9 +204,19 @@ async fn an_idle_connection_in_http_2_ends_although_its_client_answers_pings() {
     assert!(pings > 0 && idle >= seconds(75) && idle < seconds(90), "{idle:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_connection_in_http_2_is_not_idle_while_a_request_is_under_way() {
+    let (goes, answered, _) = ends_of(Client::connect()).await;
+    assert_eq!(answered, Some(seconds(100)));
+    assert!(goes >= seconds(175) && goes < seconds(190), "{goes:?}");
+}
+
 /// When a connection with a call of 100 seconds says that it goes, answers, and ends. It becomes 60 seconds old.
 async fn ends(grace: Duration) -> (Duration, Option<Duration>, Duration) {
-    let mut client = Client::connect_for(Age { most: seconds(60), grace });
+    ends_of(Client::connect_for(Age { most: seconds(60), grace })).await
+}
+
+async fn ends_of(mut client: Client) -> (Duration, Option<Duration>, Duration) {
     client.send(PREFACE).await;
     let head = b"\x82\x86\x04\x07/slowly\x41\x01x";
     let length = u8::try_from(head.len()).expect("a short head");

@@ -114,7 +114,7 @@ async fn bodies_whose_tokens_are_counted_do_not_pile_up() {
     let upstream = Upstream::start(OK).await;
     let rules = "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"fixed 1000000000/day\"]\n\
         cost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n";
-    let proxy = Running::start(upstream.address, "", rules).await;
+    let proxy = Running::start(upstream.address, "read_timeout = \"10 minutes\"", rules).await;
     let before = memory();
     let mut waiting = Vec::new();
     for _ in 0..ROOM / KEPT * 3 {

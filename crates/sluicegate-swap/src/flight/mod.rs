@@ -486,7 +486,7 @@ impl<E: Engine> Airborne<E> {
                 guard.leave();
             }
             if let (Job::Take(_), Some(Some(outcome))) = (&entry.job, &entry.tried) {
-                self.shared.count_places(&entry, Some(outcome));
+                self.shared.doubt_places(&entry, outcome);
             }
             if let Some(caller) = entry.caller.take() {
                 self.shared.counters.failures.add(1);

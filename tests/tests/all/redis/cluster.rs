@@ -155,3 +155,18 @@ pub(crate) fn name_of_one(server: &Server, prefix: &str) -> String {
     let (name, _) = tag.split_once('}').expect("a hash tag");
     name.to_owned()
 }
+
+/// Such a request does not wait, so it would be told to come again for ever.
+#[test]
+fn what_would_have_to_wait_at_any_time_is_never_admitted_across_slots() {
+    let store = open(patient().cluster(shared_cluster().urls()).prefix(&own_prefix()));
+    let queue = Limit::leaky_bucket(1, Duration::from_secs(1)).queue(10);
+    let plain = Limit::per_day(100);
+    // One of them could be in one slot.
+    let is_never = ["alice", "bob", "carol"].map(|name| {
+        let mut charge = Charge::of(queue, key(name), 5);
+        charge.add(plain, key("all"), 5).expect("two limits");
+        answer(store.take(&charge)).expect("a decision").never_fits()
+    });
+    assert!(is_never.iter().filter(|is_never| **is_never).count() >= 2, "{is_never:?}");
+}

@@ -78,7 +78,8 @@ struct Inner {
     wanted: AtomicU64,
 }
 
-/// A tick is 2^16 microseconds, 65 ms: a part grows that much later than it could, and ends in time. The word has room for 8 years.
+/// A tick is 2^16 microseconds, 65 ms: a part grows that much later than it could, and ends in time. The word has room for
+/// 8 years.
 const TICK_BITS: u32 = 16;
 /// In place of a tick: the part stays as it is.
 const NO_CHANGE: u32 = u32::MAX;
@@ -258,13 +259,15 @@ impl Fleet {
     /// Under the lock, so that nobody publishes an older part over a newer one.
     fn publish(&self, switch: &mut Switch) {
         let spend = switch.spend(self.0.clock.now());
-        let tick = self.tick(spend.until);
         let due = match spend.until {
             u64::MAX => NO_CHANGE,
-            // Spent for longer, it would be more than the whole. So each request works it out in the tick in which it ends.
-            until if spend.part.is_some() && until == switch.expires => tick,
-            // In the tick after the one in which it grows, it has grown.
-            _ => tick.saturating_add(1),
+            until => {
+                // In the tick after the one in which it grows, it has grown.
+                let grown = self.tick(until).saturating_add(1);
+                // Spent for longer than its view counts, it would be more than the whole. So each request works it out in the
+                // tick in which that ends.
+                spend.part.map_or(grown, |_| grown.min(self.tick(switch.expires)))
+            }
         };
         let part = spend.part.map_or(0, Part::to_bits);
         self.0.word.store(u64::from(part) << 32 | u64::from(due), Ordering::Relaxed);

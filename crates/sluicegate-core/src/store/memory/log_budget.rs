@@ -150,7 +150,7 @@ impl Inner {
         if more < lacking || !self.has_granted(class, asked) {
             return log.coarsen(before);
         }
-        log.reserve_exact(more);
+        log.reserve_exact(log.room() + more);
         log.set_class(class);
         // The allocator may have rounded up. What is really held is counted.
         let rounded = beyond_own(log.capacity()) - beyond_own(before + more);

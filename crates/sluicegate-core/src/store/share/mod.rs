@@ -280,8 +280,8 @@ impl<S: PartStore> Store for Share<S> {
         let (part, due) = self.fleet.view();
         if let (Some(part), 0) = (self.floored(part), self.guard) {
             // The part is one atomic read, and the clock is not read for it: the decision says at what time it was
-            // made. Only if the part had ended by then is the charge undone and asked again, which happens once when
-            // parts change.
+            // made. The charge is undone and asked again if the part may have ended by then: once when a part grows, and for
+            // each request in the tick in which a view ends.
             if let Some((outcome, decided_at)) = self.store.take_part(charge, part) {
                 if !self.fleet.is_due(decided_at, due) {
                     return Answer::Now(Ok(outcome.into()));

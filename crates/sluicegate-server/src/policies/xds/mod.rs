@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::mem;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use sluicegate_config::texts::Found;
 use sluicegate_core::adapter::breaker::Backoff;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 use tonic::transport::Endpoint;
@@ -158,15 +160,19 @@ impl Xds {
         let (told, first) = watch::channel(false);
         let task = tokio::spawn(async move {
             let mut session = Session::new(&self.node);
+            let mut failed = 0_u32;
             loop {
+                let began = Instant::now();
                 let ended = self.stream(&mut session, &domains, &told).await;
-                session.failed += 1;
-                let failed = session.failed;
+                let has_answered = mem::take(&mut session.has_answered);
+                // One that answers and ends each stream at once is not called as often as that.
+                let has_lasted = has_answered && began.elapsed() >= self.pauses.longest;
+                failed = if has_lasted { 1 } else { failed.saturating_add(1) };
                 let why = ended.map_or_else(
                     |error| Causes(&*error).to_string(),
                     |()| "the stream has ended".to_owned(),
                 );
-                if failed == 1 {
+                if has_answered || failed == 1 {
                     tracing::warn!("xDS: {why}. What is in force stays in force");
                 } else {
                     tracing::debug!("xDS: {why}");
@@ -202,7 +208,7 @@ impl Xds {
         let mut responses = client.stream_aggregated_resources(call).await?.into_inner();
         while let Some(response) = responses.message().await? {
             // A server that sends something is there, although it may be the version in force.
-            session.failed = 0;
+            session.has_answered = true;
             if response.type_url != RateLimitConfig::type_url() {
                 continue;
             }
@@ -251,13 +257,13 @@ struct Session {
     node: Node,
     /// The version in force, also over several streams.
     version: String,
-    /// How many streams in a row have ended without a response.
-    failed: u32,
+    /// Whether the server has sent something on this stream.
+    has_answered: bool,
 }
 
 impl Session {
     fn new(node: &Node) -> Self {
-        Self { node: node.clone(), version: String::new(), failed: 0 }
+        Self { node: node.clone(), version: String::new(), has_answered: false }
     }
 
     /// The first request of a stream.

@@ -284,6 +284,22 @@ async fn each_loss_of_a_server_that_has_answered_is_a_warning() {
     assert!(lines.len() == 3 && lines.iter().all(|line| line.starts_with("WARN ")), "{lines:?}");
 }
 
+/// What is sent each time may have many limits, which have to be read.
+#[tokio::test]
+async fn a_server_that_answers_and_ends_each_stream_is_called_ever_less_often() {
+    let (address, mut streams) = Management::start().await;
+    let pauses = (Duration::from_millis(20), Duration::from_secs(600));
+    let _following = Policies::new().follow(client(address).backoff(pauses.0, pauses.1));
+    let began = std::time::Instant::now();
+    for _ in 0..6 {
+        let mut stream = streams.recv().await.expect("a stream");
+        stream.request().await;
+        stream.send("1", &[config("a", 3)]).await;
+    }
+    // At least half of 20, 40, 80, 160 and 320 ms.
+    assert!(began.elapsed() >= Duration::from_millis(310), "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn a_message_that_is_too_large_ends_the_stream_and_what_is_in_force_stays() {
     let (address, mut streams) = Management::start().await;

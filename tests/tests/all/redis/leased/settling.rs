@@ -77,6 +77,7 @@ fn a_reset_makes_void_a_lease_that_arrives_late() {
     let store = Leased::new(open(builder().deadline(Duration::from_millis(100))), 50..=50);
     let other = Charge::of(HUNDRED, key("to get connected"), 1);
     until("the connection", || answer(store.take(&other)).ok());
+    flushed(&store);
     let before = store.counts();
     server.pause();
     assert!(answer(store.take(&charge(HUNDRED))).is_err_and(|error| error.is_too_slow()));

@@ -283,3 +283,21 @@ fn a_view_is_not_spent_beyond_its_time() {
     clock.advance(Duration::from_micros(1));
     assert!(!take(&store, limit, 1).is_admitted());
 }
+
+/// It grows by the older view that ends, and ends itself within the same tick.
+#[test]
+fn a_view_that_grows_just_before_its_end_is_not_spent_beyond_it() {
+    let clock = ManualClock::new();
+    let fleet = Fleet::by_clock(2 * SECOND, &clock);
+    fleet.open();
+    fleet.see_part_for(Some(Part::one_of(4)), 10 * SECOND);
+    clock.advance(Duration::from_micros(30_000));
+    let valid = Duration::from_micros(2_001_000);
+    fleet.see_part_for(Some(Part::one_of(2)), valid);
+    let store = Share::new(Memory::builder().capacity(100).clock(&clock).build(), &fleet);
+    let limit = Limit::per_second(1_000_000);
+    clock.advance(valid - Duration::from_micros(1));
+    assert!(take(&store, limit, 1).is_admitted());
+    clock.advance(Duration::from_micros(1));
+    assert!(!take(&store, limit, 1).is_admitted());
+}

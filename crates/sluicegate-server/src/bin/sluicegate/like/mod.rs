@@ -483,8 +483,9 @@ const SOCKET: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
 /// TLS, and the credentials, which are those of the URL only if there are no others.
 fn server(given: &str, credentials: &str, has_tls: bool) -> String {
     let server = without_scheme(given, &TCP);
-    let server = match server.rsplit_once('@') {
-        Some((_, host)) if !credentials.is_empty() => host,
+    let authority = server.split(['/', '?']).next().unwrap_or(server);
+    let server = match authority.rfind('@') {
+        Some(at) if !credentials.is_empty() => &server[at + 1..],
         _ => server,
     };
     let scheme = if has_tls { "rediss" } else { "redis" };
