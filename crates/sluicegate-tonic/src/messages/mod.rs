@@ -110,7 +110,7 @@ pin_project! {
     }
 
     impl<F> PinnedDrop for CountMessagesFuture<F> {
-        /// A client may leave before there is a response to leave the cost in.
+        // A client may leave before there is a response to leave the cost in.
         fn drop(this: Pin<&mut Self>) {
             note_spent(this.cost.total());
         }
