@@ -67,9 +67,11 @@ pub(crate) async fn decide<E: Engine>(
     let parts = parts(&charge, &rows, rows_at_once);
     // A charge that can never be admitted is only peeked at, so that nothing is charged or recorded meanwhile.
     let is_never = parts.iter().any(|part| part.charge.never_fits());
-    let is_take = matches!(job(Charge::new()), Job::Take(_));
-    let job = if is_take && is_never { Job::Peek } else { job };
-    let is_take = is_take && !is_never;
+    let (job, is_take) = match job(Charge::new()) {
+        Job::Take(_) if is_never => (Job::Peek as fn(Charge) -> Job, false),
+        Job::Take(_) => (job, true),
+        _ => (job, false),
+    };
     let ask_for = |job: fn(Charge) -> Job, part: &Part| {
         ask(Arc::clone(&shared), job(part.charge.clone()), part.rows.clone())
     };

@@ -128,13 +128,13 @@ impl<E: crate::Engine> Shared<E> {
         if spent == debit.cost || receipt.is_void() {
             return;
         }
+        let settlement = Box::new((debit.clone(), *receipt, spent));
         let guard = self.background.settlement().map(Arc::new);
         if guard.is_none() || self.runtime.handle().is_none() {
-            return self.drop_settlement(&(debit.clone(), *receipt, spent));
+            return self.drop_settlement(&settlement);
         }
         let rows = vec![self.key(&debit.key, &debit.limit)];
-        let job = Job::Settle(Box::new((debit.clone(), *receipt, spent)));
-        self.push(Entry::background(job, rows, (self.until(), guard)));
+        self.push(Entry::background(Job::Settle(settlement), rows, (self.until(), guard)));
     }
 
     /// When work in the background that begins now is given up.

@@ -119,8 +119,7 @@ where
             };
             *this.kept = Some(result);
             // A place that was made ready for the last attempt, and not used, is not held while this one waits.
-            let unready = this.service.clone();
-            *this.service = unready;
+            *this.service = this.service.clone();
             this.state.set(State::Waiting { sleep, next: Some(next) });
         }
     }

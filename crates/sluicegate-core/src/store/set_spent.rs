@@ -92,7 +92,7 @@ impl<S: Store> SetSpent<S> {
         }
     }
 
-    fn look(&mut self) -> Step<S::Future> {
+    fn look(&self) -> Step<S::Future> {
         match self.store.peek(&self.charge) {
             Answer::Now(outcome) => self.was_seen(outcome),
             Answer::Later(future) => Step::Look(Box::pin(future)),

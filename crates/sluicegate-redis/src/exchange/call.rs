@@ -160,12 +160,7 @@ impl TimedCall {
     }
 
     fn learn(&mut self, outcome: Result<(), &Failure>) {
-        if let (Some(node), Some(permit)) = (&self.node, &mut self.permit) {
-            node.learn(permit, outcome);
-        }
-        if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
-            self.shared.route.look();
-        }
+        self.shared.learn(self.node.as_ref().zip(self.permit.as_mut()), outcome);
     }
 
     /// Replaces the connection: after an answer that cannot be read, no other answer on it can be trusted.

@@ -186,11 +186,7 @@ impl LateAnswer {
         let in_time = before(deadline, self.answer.as_mut()).await;
         let too_slow = Failure::new(FailureKind::TooSlow);
         let outcome = in_time.as_ref().map_or(Err(&too_slow), |answer| answer.as_ref().map(drop));
-        self.node.learn(&mut permit, outcome);
-        // As of calls that are awaited.
-        if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
-            shared.route.look();
-        }
+        shared.learn(Some((&self.node, &mut permit)), outcome);
         // While it is awaited on, it takes up no place among the calls of a server that has just come back.
         drop(permit);
         match in_time {

@@ -2,16 +2,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::breaker::{Backoff, Permit};
 use sluicegate_core::adapter::{Background, Debit};
 
+use crate::failure::{Failure, FailureKind};
 use crate::observe::counts::Counters;
 use crate::places::{Claim, Places};
 use crate::refusals::Refusals;
 use crate::rows::{Naming, row_key};
 use crate::runtime::Runtime;
 use crate::script::Caller;
+use crate::wire::node::Node;
 use crate::wire::route::Route;
-use sluicegate_core::adapter::breaker::Backoff;
 
 /// What all clones of a store share.
 #[derive(Debug)]
@@ -39,6 +41,20 @@ impl Shared {
             holder: self.places.holder(),
             lease: self.places.lease(),
             turn: claim.map_or(0, Claim::turn),
+        }
+    }
+
+    /// A call has ended. The node that was called learns it, if it is known, and after a failure the servers are looked at.
+    pub(crate) fn learn(
+        &self,
+        called: Option<(&Arc<Node>, &mut Permit)>,
+        outcome: Result<(), &Failure>,
+    ) {
+        if let Some((node, permit)) = called {
+            node.learn(permit, outcome);
+        }
+        if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
+            self.route.look();
         }
     }
 

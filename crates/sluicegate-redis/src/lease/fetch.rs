@@ -213,11 +213,11 @@ async fn request_in_time(
     });
     match before(deadline, pending.as_mut()).await {
         Some(lease) => {
-            learn(shared, &node, &mut permit, lease.as_ref().map(drop));
+            shared.learn(Some((&node, &mut permit)), lease.as_ref().map(drop));
             lease.map(LeaseResult::InTime)
         }
         None => {
-            learn(shared, &node, &mut permit, Err(&Failure::new(FailureKind::TooSlow)));
+            shared.learn(Some((&node, &mut permit)), Err(&Failure::new(FailureKind::TooSlow)));
             reservation.leave();
             Ok(LeaseResult::Late(pending, reservation))
         }
@@ -252,7 +252,7 @@ async fn reach(
     match connection {
         Ok(connection) => Ok((node, permit, connection)),
         Err(failure) => {
-            learn(shared, &node, &mut permit, Err(&failure));
+            shared.learn(Some((&node, &mut permit)), Err(&failure));
             Err(failure)
         }
     }
@@ -265,11 +265,4 @@ async fn in_time<T>(
     let in_vain =
         || Failure::because(FailureKind::Unreachable, "no connection within the deadline");
     before(deadline, future).await.unwrap_or_else(|| Err(in_vain()))
-}
-
-fn learn(shared: &Shared, node: &Arc<Node>, permit: &mut Permit, outcome: Result<(), &Failure>) {
-    node.learn(permit, outcome);
-    if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
-        shared.route.look();
-    }
 }

@@ -20,8 +20,17 @@ use crate::policies::Policies;
 use crate::rls::Rls;
 use crate::service::Service as Limits;
 
-/// A body whose frames come one by one.
-struct Frames(VecDeque<Bytes>);
+/// A body whose frames come one by one. It may not end.
+struct Frames {
+    frames: VecDeque<Bytes>,
+    ends: bool,
+}
+
+impl Frames {
+    fn new(frames: impl Into<VecDeque<Bytes>>) -> Self {
+        Self { frames: frames.into(), ends: true }
+    }
+}
 
 impl HttpBody for Frames {
     type Data = Bytes;
@@ -31,7 +40,10 @@ impl HttpBody for Frames {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.pop_front().map(|data| Ok(Frame::data(data))))
+        match self.frames.pop_front() {
+            None if !self.ends => Poll::Pending,
+            data => Poll::Ready(data.map(|data| Ok(Frame::data(data)))),
+        }
     }
 }
 
@@ -42,9 +54,9 @@ fn service() -> Limits {
 const PATH: &str = Rls::PATH;
 
 fn call(frames: &[&[u8]]) -> Request<Frames> {
-    let frames = frames.iter().map(|frame| Bytes::copy_from_slice(frame)).collect();
+    let frames: VecDeque<_> = frames.iter().map(|frame| Bytes::copy_from_slice(frame)).collect();
     let call = Request::post(PATH).header(header::CONTENT_TYPE, GRPC);
-    call.body(Frames(frames)).unwrap()
+    call.body(Frames::new(frames)).unwrap()
 }
 
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -162,24 +174,6 @@ async fn a_message_that_is_too_long_is_over_its_limit_before_it_is_read() {
     assert_eq!(answered(&[&framed(&longest)]).await.0, Code::Internal, "fits, and is no message");
 }
 
-/// A body that never ends.
-struct Stalls(Option<Bytes>);
-
-impl HttpBody for Stalls {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.0.take() {
-            Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
-            None => Poll::Pending,
-        }
-    }
-}
-
 /// As many calls as there is room for begin a message of the largest length with this many of its bytes, and send no more.
 /// Returns how long another call waits beside them, and what becomes of them.
 async fn beside_stalled_calls(bytes: usize) -> (Duration, JoinSet<Code>) {
@@ -188,14 +182,14 @@ async fn beside_stalled_calls(bytes: usize) -> (Duration, JoinSet<Code>) {
     begin.truncate(PREFIX + bytes);
     let mut calls = JoinSet::new();
     for _ in 0..ROOM / LARGEST {
-        let body = Stalls(Some(begin.clone().into()));
+        let body = Frames { ends: false, ..Frames::new([begin.clone().into()]) };
         calls.spawn(async { Message::read(body, room).await.expect_err("no end").code() });
     }
     for _ in 0..calls.len() {
         tokio::task::yield_now().await;
     }
     let began = Instant::now();
-    let long = Frames([framed(&vec![0; SHORT + 1]).into()].into());
+    let long = Frames::new([framed(&vec![0; SHORT + 1]).into()]);
     let read = timeout(Duration::from_secs(600), Message::read(long, room)).await;
     assert!(read.expect("room").expect("a whole message").is_some());
     (began.elapsed(), calls)

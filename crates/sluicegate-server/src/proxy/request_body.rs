@@ -12,12 +12,12 @@ use http_body_util::Either;
 use sluicegate_config::Live;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::proxy::room::{Kept, KeptBody};
+use crate::proxy::room::{BodyPermit, BufferedBody};
 use crate::proxy::{forwarded, hop};
 use crate::run::causes;
 
 /// The body of a request: as it comes, or read before its tokens were counted.
-pub(crate) type RequestBody = Either<ComingBody, KeptBody>;
+pub(crate) type RequestBody = Either<ComingBody, BufferedBody>;
 
 /// How many bytes a second a client has to send of a body that is kept, on average: a slow mobile network has more. Otherwise
 /// a byte from time to time would keep its room for ever.
@@ -30,7 +30,7 @@ pub(crate) struct ComingBody {
     left: Option<Pin<Box<Sleep>>>,
     live: Live,
     /// What it takes if it is kept, and when it began.
-    kept: Option<(Arc<Kept>, Instant)>,
+    kept: Option<(Arc<BodyPermit>, Instant)>,
 }
 
 impl ComingBody {
@@ -39,7 +39,7 @@ impl ComingBody {
     }
 
     /// A body that is kept until it has been read. It takes room as it comes.
-    pub(crate) fn kept(self, kept: Arc<Kept>) -> Self {
+    pub(crate) fn kept(self, kept: Arc<BodyPermit>) -> Self {
         Self { kept: Some((kept, Instant::now())), ..self }
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Room(Arc<Semaphore>);
 
 /// What one body takes of the room. It is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct BodyPermit {
     room: Room,
     bytes: AtomicUsize,
     is_refused: AtomicBool,
@@ -42,13 +42,13 @@ impl Room {
     }
 
     /// A body of which nothing has come.
-    pub(crate) fn begin(&self) -> Arc<Kept> {
+    pub(crate) fn begin(&self) -> Arc<BodyPermit> {
         let (bytes, is_refused) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Arc::new(Kept { room: self.clone(), bytes, is_refused })
+        Arc::new(BodyPermit { room: self.clone(), bytes, is_refused })
     }
 }
 
-impl Kept {
+impl BodyPermit {
     /// Takes room for bytes that have come. Returns whether there is any. Nobody waits for it: those who wait for each
     /// other with a part of the room would wait for ever.
     pub(crate) fn take(&self, bytes: usize) -> bool {
@@ -77,31 +77,31 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for BodyPermit {
     fn drop(&mut self) {
         self.room.0.add_permits(*self.bytes.get_mut());
     }
 }
 
 /// A body that was read, with its room. Its bytes keep the room until they are sent, however slowly the application reads.
-pub(crate) struct KeptBody {
+pub(crate) struct BufferedBody {
     pub(crate) body: ReadBody<ComingBody>,
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) kept: Arc<BodyPermit>,
 }
 
 /// Bytes in memory, and their room.
-struct KeptBytes {
+struct BufferedBytes {
     bytes: Bytes,
-    _kept: Arc<Kept>,
+    _kept: Arc<BodyPermit>,
 }
 
-impl AsRef<[u8]> for KeptBytes {
+impl AsRef<[u8]> for BufferedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Body for KeptBody {
+impl Body for BufferedBody {
     type Data = Bytes;
     type Error = ClientError;
 
@@ -110,7 +110,8 @@ impl Body for KeptBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let keep = |bytes| Bytes::from_owner(KeptBytes { bytes, _kept: Arc::clone(&self.kept) });
+        let keep =
+            |bytes| Bytes::from_owner(BufferedBytes { bytes, _kept: Arc::clone(&self.kept) });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(keep))))
     }
 

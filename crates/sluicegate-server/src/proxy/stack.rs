@@ -27,7 +27,7 @@ use crate::proxy::forward::Forward;
 use crate::proxy::problem::no_room;
 use crate::proxy::request_body::{ComingBody, RequestBody};
 use crate::proxy::response_body::{BoxError, StackBody};
-use crate::proxy::room::{Kept, KeptBody, Room};
+use crate::proxy::room::{BodyPermit, BufferedBody, Room};
 
 type Limited<I> = RateLimit<I, Live, BoxStore, Option<Dialect>>;
 type Throttled = <FileThrottleLayer as Layer<Forward>>::Service;
@@ -121,10 +121,10 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReadBody<ComingBody>>) -> Self::Future {
-        let kept = request.extensions_mut().remove::<Arc<Kept>>();
+        let kept = request.extensions_mut().remove::<Arc<BodyPermit>>();
         match kept.filter(|kept| !kept.is_refused()) {
             Some(kept) => {
-                let request = request.map(|body| Either::Right(KeptBody { body, kept }));
+                let request = request.map(|body| Either::Right(BufferedBody { body, kept }));
                 Box::pin(boxed(self.0.clone(), request))
             }
             // A part of it has come. Neither the limits nor the application see that.

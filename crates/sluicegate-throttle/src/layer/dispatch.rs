@@ -85,7 +85,7 @@ impl Shared {
     fn polls(self: &Arc<Self>, running: &Running) {
         let mut state = self.lock();
         let now = self.clock.now();
-        state.told.polled(running.started(), now);
+        state.pending_starts.polled(running.started(), now);
         if !state.scheduler.is_held() {
             return;
         }
@@ -112,7 +112,7 @@ impl Shared {
         // back, or it would be lost for ever.
         } else if let Some(Ok(running)) = waiter.take() {
             // It was told to start and has not been polled since: whoever is next may run in its place.
-            state.told.left(running.started());
+            state.pending_starts.left(running.started());
             state.scheduler.not_started(now, running, &mut instructions);
         }
         let wakers = state.tell(instructions);

@@ -135,6 +135,7 @@ mod in_service;
 mod loom;
 mod nesting;
 mod observing;
+mod pending_starts;
 mod processors;
 #[cfg(feature = "metrics")]
 mod record;
@@ -146,7 +147,6 @@ mod shared;
 mod snapshot;
 mod throttle;
 mod throttle_layer;
-mod told;
 mod turn;
 
 /// Locks: those of the standard library, or those of loom, which tries every order in which threads can run.

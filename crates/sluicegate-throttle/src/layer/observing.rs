@@ -45,7 +45,8 @@ impl Observing {
         );
     }
 
-    /// Classes, deadlines or keys could not be read, if any: so many so far.
+    /// Warns that classes, deadlines or keys of requests could not be read, with the counts so far. Without counts, it does
+    /// nothing.
     #[inline]
     pub(super) fn warn_of_unread(&self, unread: Option<UnreadCounts>) {
         #[cfg(feature = "tracing")]

@@ -9,10 +9,10 @@ use super::builder::{Measurement, Reported, Unit};
 use super::dispatch::Waiter;
 use super::drainer::Alarm;
 use super::observing::{Accuracy, FlowNames, Names, Observing};
+use super::pending_starts::PendingStarts;
 use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
-use super::told::Told;
 use super::turn;
 use crate::class::{Class, Classes};
 use crate::error::ConfigError;
@@ -52,7 +52,7 @@ pub(super) struct State {
     pub(super) accuracy: Accuracy,
     /// How long a request is polled, smoothed over about sixteen of them, in microseconds.
     poll_time: f64,
-    pub(super) told: Told,
+    pub(super) pending_starts: PendingStarts,
     pub(super) flow_names: FlowNames,
 }
 
@@ -148,7 +148,7 @@ impl State {
             warn_again: 0,
             accuracy: Accuracy::default(),
             poll_time: 0.0,
-            told: Told::default(),
+            pending_starts: PendingStarts::default(),
             flow_names: FlowNames::default(),
         }
     }
@@ -157,7 +157,7 @@ impl State {
     /// due, it is none.
     #[inline]
     pub(super) fn allow(&mut self, now: u64) {
-        self.told.expire(now);
+        self.pending_starts.expire(now);
         let requests = if turn::is_due(now) { 0 } else { self.room() };
         self.scheduler.allow(requests);
     }
@@ -166,7 +166,7 @@ impl State {
         let of_each = (turn::LONGEST as f64 / self.poll_time.max(1.0)) as usize;
         // At least one, or a handler that is slow once would stop everything. Those that were told and not polled yet fill
         // the turn that is to come.
-        (of_each.max(1) * self.drainers.len().max(1)).saturating_sub(self.told.count())
+        (of_each.max(1) * self.drainers.len().max(1)).saturating_sub(self.pending_starts.count())
     }
 
     /// When a drainer has something to do: zero for at once, where a request waits for nothing but a turn.
@@ -176,7 +176,11 @@ impl State {
         match self.scheduler.is_held() {
             true if self.room() > 0 => Some(0),
             // Those that were told may never be polled.
-            true => Some(next.map_or(self.told.until(), |next| next.min(self.told.until()))),
+            true => {
+                Some(next.map_or(self.pending_starts.until(), |next| {
+                    next.min(self.pending_starts.until())
+                }))
+            }
             false => next,
         }
     }
@@ -221,7 +225,7 @@ impl State {
         for instruction in instructions.drain(..) {
             let (id, result) = match instruction {
                 Instruction::Start(id, running) => {
-                    self.told.add(running.started());
+                    self.pending_starts.add(running.started());
                     (id, Ok(running))
                 }
                 Instruction::Shed(id, shed) => (id, Err(shed)),

@@ -26,7 +26,7 @@ macro_rules! limited {
     }};
 }
 
-/// A call of so many messages.
+/// A call that sends this many messages.
 fn call(messages: usize) -> Request<Parts> {
     let messages = (0..messages).map(|_| Bytes::from_static(&MESSAGE)).collect();
     let request = Request::post("/a.B/C").header("content-type", "application/grpc");

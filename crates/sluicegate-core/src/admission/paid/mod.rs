@@ -11,7 +11,6 @@ use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold};
 use crate::admission::known_limit::position;
 use crate::admission::lazy_decision::{Extensions, LazyDecision};
 use crate::admission::unserved::{is_unserved, spent};
-use crate::cost::RunningCost;
 use crate::cost::account::Reply;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
@@ -473,7 +472,7 @@ impl<E: AsEnforcer> Paid<E> {
                 // whose client has gone end here.
                 if !matches!(&self.charge, Charged::One(KnownDebit { is_held: false, .. })) {
                     // No less than was charged: without a response, a rule cannot tell what to give back.
-                    let reply = spent().map(NoAnswer);
+                    let reply = spent().map(ReplyRecord::of_cost);
                     self.end(|debit| {
                         let spent = reply.as_ref().map_or(0, |reply| debit.spent(reply));
                         spent.max(kept(debit))
@@ -489,31 +488,6 @@ impl<E: AsEnforcer> Paid<E> {
 /// What stays charged of a request that was served and not settled otherwise: places are given back.
 fn kept(debit: &Debit) -> u64 {
     if debit.limit.is_held() { 0 } else { debit.cost }
-}
-
-/// Of a request that was not answered, only what it has cost is known.
-struct NoAnswer(u64);
-
-impl Reply for NoAnswer {
-    fn status(&self) -> u16 {
-        200
-    }
-
-    fn header(&self, _: &str) -> Option<&[u8]> {
-        None
-    }
-
-    fn cost(&self) -> Option<u64> {
-        Some(self.0)
-    }
-
-    fn is_refusal(&self) -> bool {
-        false
-    }
-
-    fn running(&self) -> Option<RunningCost> {
-        None
-    }
 }
 
 impl Charged {

@@ -17,6 +17,15 @@ pub trait HeaderLines: Send + Sync {
     fn first_line(&self, name: &str) -> Option<&[u8]>;
 }
 
+/// There is no response.
+pub(super) struct NoLines;
+
+impl HeaderLines for NoLines {
+    fn first_line(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+}
+
 /// What is recorded of a response until its body has ended.
 pub struct ReplyRecord {
     status: u16,
@@ -36,6 +45,12 @@ impl ReplyRecord {
             headers: Box::new(headers),
             trailers: None,
         }
+    }
+
+    /// Of a request that was not answered, only what it has cost is known.
+    pub(super) fn of_cost(cost: u64) -> Self {
+        let headers = Box::new(NoLines);
+        Self { status: 200, cost: Some(cost), running: None, headers, trailers: None }
     }
 
     pub(super) fn add_trailers(&mut self, trailers: Box<dyn HeaderLines>) {

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::record::NoLines;
 use super::*;
 use crate::admission::unserved::{listen_unserved, note_spent};
 use crate::clock::ManualClock;
@@ -49,14 +50,6 @@ const HELD: Limit = Limit::concurrent(3);
 impl ReplyHead for Response {
     fn record(&self) -> ReplyRecord {
         ReplyRecord::new(self, NoLines)
-    }
-}
-
-struct NoLines;
-
-impl HeaderLines for NoLines {
-    fn first_line(&self, _: &str) -> Option<&[u8]> {
-        None
     }
 }
 

@@ -1,10 +1,9 @@
 //! A store that keeps itself in a file: [`MemoryBuilder::keep_in`](super::MemoryBuilder::keep_in).
 //!
-//! A thread reads the tables once a second, large ones up to ten times less often. It appends what has changed to the file, and
-//! waits for the disk. When what
-//! was appended is more than all rows, it writes a new file and puts it in the place of the old one. The parts that decide
-//! what is written and read are without I/O: [`format`] has the bytes, [`scan`] and [`restore`] the rows. The disk is
-//! behind [`Disk`](disk::Disk), so that a test can stop it at any byte.
+//! A thread reads the tables once a second, large ones up to ten times less often. It appends what has changed to the file,
+//! and waits for the disk. When what was appended is more than all rows, it writes a new file and puts it in the place of
+//! the old one. The parts that decide what is written and read are without I/O: [`format`] has the bytes, [`scan`] and
+//! [`restore`] the rows. The disk is behind [`Disk`](disk::Disk), so that a test can stop it at any byte.
 //!
 //! **Time.** Rows say when something was spent by the time of the store, which is that of the wall clock at the start of
 //! the process, and does not step. Each group says what both clocks showed. A store that is read from a file goes on from

@@ -269,6 +269,16 @@ fn a_part_too_small_to_stay_exact_is_an_error_and_no_refusal() {
     assert!(source.contains("too small to stay exact"), "{source}");
 }
 
+/// The view of `fleet`, of which this much time is left, is spent until its end, and no longer.
+fn is_spent_for(valid: Duration, fleet: &Fleet, clock: &ManualClock) {
+    let store = Share::new(Memory::builder().capacity(100).clock(clock).build(), fleet);
+    let limit = Limit::per_second(1_000_000);
+    clock.advance(valid - Duration::from_micros(1));
+    assert!(take(&store, limit, 1).is_admitted());
+    clock.advance(Duration::from_micros(1));
+    assert!(!take(&store, limit, 1).is_admitted());
+}
+
 #[test]
 fn a_view_is_not_spent_beyond_its_time() {
     let clock = ManualClock::new();
@@ -276,12 +286,7 @@ fn a_view_is_not_spent_beyond_its_time() {
     fleet.open();
     let valid = Duration::from_micros(70_000);
     fleet.see_part_for(Some(Part::one_of(2)), valid);
-    let store = Share::new(Memory::builder().capacity(100).clock(&clock).build(), &fleet);
-    let limit = Limit::per_second(1_000_000);
-    clock.advance(valid - Duration::from_micros(1));
-    assert!(take(&store, limit, 1).is_admitted());
-    clock.advance(Duration::from_micros(1));
-    assert!(!take(&store, limit, 1).is_admitted());
+    is_spent_for(valid, &fleet, &clock);
 }
 
 /// It grows by the older view that ends, and ends itself within the same tick.
@@ -294,10 +299,5 @@ fn a_view_that_grows_just_before_its_end_is_not_spent_beyond_it() {
     clock.advance(Duration::from_micros(30_000));
     let valid = Duration::from_micros(2_001_000);
     fleet.see_part_for(Some(Part::one_of(2)), valid);
-    let store = Share::new(Memory::builder().capacity(100).clock(&clock).build(), &fleet);
-    let limit = Limit::per_second(1_000_000);
-    clock.advance(valid - Duration::from_micros(1));
-    assert!(take(&store, limit, 1).is_admitted());
-    clock.advance(Duration::from_micros(1));
-    assert!(!take(&store, limit, 1).is_admitted());
+    is_spent_for(valid, &fleet, &clock);
 }

@@ -2,6 +2,7 @@
 //!
 //! The variables become options of `serve`, so nothing else has to know of them. An option that is given itself wins.
 
+mod redis_url;
 mod variables;
 
 use std::ffi::{OsStr, OsString};
@@ -9,7 +10,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use self::variables::Variables;
 
@@ -271,31 +271,22 @@ impl Translation {
         [option, cluster, sentinels_option]: [&'static str; 3],
     ) -> Result<bool, String> {
         let named = |rest: &str| format!("{name}_{rest}");
-        let has_tls = variables.flag(&named("TLS"))? || url.split(',').any(asks_for_tls);
+        let has_tls = variables.flag(&named("TLS"))? || url.split(',').any(redis_url::asks_for_tls);
         let secret = variables.text(&named("AUTH"), "");
-        let user = credentials(&secret);
+        let user = redis_url::credentials(&secret);
         let is_socket = variables.text(&named("SOCKET_TYPE"), "unix") == "unix";
         match &*variables.text(&named("TYPE"), "SINGLE").to_ascii_uppercase() {
-            "SINGLE" if has_scheme(&url, &SOCKET) || is_socket && !url.contains("://") => {
+            "SINGLE" if redis_url::is_of_socket(&url) || is_socket && !url.contains("://") => {
                 if has_tls {
                     let what = "a Unix socket has no TLS, expected";
                     return Err(format!("{name}_TLS: {what} {name}_SOCKET_TYPE=tcp"));
                 }
-                let (user, password) = secret.split_once(':').unwrap_or(("", &secret));
-                let mut socket = without_scheme(&url, &SOCKET).to_owned();
-                // Of two, the last is taken.
-                for (name, value) in [("user", user), ("pass", password)] {
-                    if !value.is_empty() {
-                        let mark = if socket.contains('?') { '&' } else { '?' };
-                        socket.push_str(&format!("{mark}{name}={}", escaped(value)));
-                    }
-                }
-                self.option(option, format!("redis+unix://{socket}"));
+                self.option(option, redis_url::of_socket(&url, &secret));
             }
-            "SINGLE" => self.option(option, server(&url, &user, has_tls)),
+            "SINGLE" => self.option(option, redis_url::of_server(&url, &user, has_tls)),
             "CLUSTER" => {
                 let nodes: Vec<_> =
-                    url.split(',').map(|node| server(node, &user, has_tls)).collect();
+                    url.split(',').map(|node| redis_url::of_server(node, &user, has_tls)).collect();
                 self.option(option, nodes.join(","));
                 self.options.push((cluster, None));
             }
@@ -303,10 +294,12 @@ impl Translation {
                 let (master, sentinels) = url.split_once(',').ok_or(format!(
                     "{name}_URL: expected the name of the master and the sentinels, such as main,host:26379"
                 ))?;
-                let auth = credentials(&variables.text(&named("SENTINEL_AUTH"), ""));
-                let sentinels: Vec<_> =
-                    sentinels.split(',').map(|host| server(host, &auth, has_tls)).collect();
-                self.option(option, server(master, &user, has_tls));
+                let auth = redis_url::credentials(&variables.text(&named("SENTINEL_AUTH"), ""));
+                let sentinels: Vec<_> = sentinels
+                    .split(',')
+                    .map(|host| redis_url::of_server(host, &auth, has_tls))
+                    .collect();
+                self.option(option, redis_url::of_server(master, &user, has_tls));
                 self.option(sentinels_option, sentinels.join(","));
             }
             other => {
@@ -472,53 +465,6 @@ fn object(pairs: &str) -> String {
     let fields: serde_json::Map<_, _> =
         pairs.map(|(name, value)| (name.to_owned(), value.into())).collect();
     serde_json::Value::Object(fields).to_string()
-}
-
-/// The schemes of a Redis over TCP, of one over TLS, and of one at a Unix socket.
-const TCP: [&str; 4] = ["redis", "valkey", "rediss", "valkeys"];
-const TLS: [&str; 2] = ["rediss", "valkeys"];
-const SOCKET: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
-
-/// The URL of a server that is given as `host:port` or as a URL. As in the service, what other variables say is for both:
-/// TLS, and the credentials, which are those of the URL only if there are no others.
-fn server(given: &str, credentials: &str, has_tls: bool) -> String {
-    let server = without_scheme(given, &TCP);
-    let authority = server.split(['/', '?']).next().unwrap_or(server);
-    let server = match authority.rfind('@') {
-        Some(at) if !credentials.is_empty() => &server[at + 1..],
-        _ => server,
-    };
-    let scheme = if has_tls { "rediss" } else { "redis" };
-    format!("{scheme}://{credentials}{server}")
-}
-
-fn asks_for_tls(url: &str) -> bool {
-    has_scheme(url, &TLS)
-}
-
-fn has_scheme(url: &str, schemes: &[&str]) -> bool {
-    url.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))
-}
-
-/// What follows one of these schemes, or the whole text.
-fn without_scheme<'u>(url: &'u str, schemes: &[&str]) -> &'u str {
-    match url.split_once("://") {
-        Some((scheme, rest)) if schemes.contains(&scheme) => rest,
-        _ => url,
-    }
-}
-
-/// What stands in a URL before the host: `password` or `user:password`.
-fn credentials(auth: &str) -> String {
-    match auth.split_once(':') {
-        _ if auth.is_empty() => String::new(),
-        None => format!(":{}@", escaped(auth)),
-        Some((user, password)) => format!("{}:{}@", escaped(user), escaped(password)),
-    }
-}
-
-fn escaped(text: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(text, NON_ALPHANUMERIC)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ const STUCK: u64 = 10 * super::turn::LONGEST;
 /// The turn may never come for them: their thread is blocked by a handler, or nobody polls their future. Others must not
 /// wait for that, so they count for a short time only.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct PendingStarts {
     count: usize,
     /// When one of them was last polled, or the first of them was told, in microseconds.
     since: u64,
@@ -14,7 +14,7 @@ pub(super) struct Told {
     counted_from: u64,
 }
 
-impl Told {
+impl PendingStarts {
     pub(super) const fn count(&self) -> usize {
         self.count
     }
@@ -32,15 +32,15 @@ impl Told {
         self.count += 1;
     }
 
-    /// One that was told at `told` is polled.
-    pub(super) fn polled(&mut self, told: u64, now: u64) {
+    /// One that was told at `told_at` is polled.
+    pub(super) fn polled(&mut self, told_at: u64, now: u64) {
         self.since = now;
-        self.left(told);
+        self.left(told_at);
     }
 
-    /// One that was told at `told` has left.
-    pub(super) fn left(&mut self, told: u64) {
-        if told >= self.counted_from {
+    /// One that was told at `told_at` has left.
+    pub(super) fn left(&mut self, told_at: u64) {
+        if told_at >= self.counted_from {
             // A clock that has stepped back may name one as counted that is not.
             self.count = self.count.saturating_sub(1);
         }
@@ -64,36 +64,36 @@ mod tests {
 
     #[test]
     fn requests_that_are_told_count_until_none_was_polled_for_ten_turns() {
-        let mut told = Told::default();
-        (0..3).for_each(|at| told.add(at));
-        told.expire(STUCK - 1);
-        told.polled(0, STUCK - 1);
-        told.expire(2 * STUCK - 2);
-        assert_eq!(told.count(), 2);
-        told.expire(2 * STUCK - 1);
-        assert_eq!(told.count(), 0);
+        let mut starts = PendingStarts::default();
+        (0..3).for_each(|at| starts.add(at));
+        starts.expire(STUCK - 1);
+        starts.polled(0, STUCK - 1);
+        starts.expire(2 * STUCK - 2);
+        assert_eq!(starts.count(), 2);
+        starts.expire(2 * STUCK - 1);
+        assert_eq!(starts.count(), 0);
         // What is not counted any more is not taken off what is.
-        told.add(2 * STUCK);
-        told.polled(1, 2 * STUCK);
-        told.left(2);
-        assert_eq!(told.count(), 1);
-        told.polled(2 * STUCK, 2 * STUCK);
-        assert_eq!(told.count(), 0);
+        starts.add(2 * STUCK);
+        starts.polled(1, 2 * STUCK);
+        starts.left(2);
+        assert_eq!(starts.count(), 1);
+        starts.polled(2 * STUCK, 2 * STUCK);
+        assert_eq!(starts.count(), 0);
     }
 
     #[test]
     fn requests_that_are_told_count_no_longer_after_the_clock_has_stepped_back() {
         const LATER: u64 = 3_600_000_000;
-        let mut told = Told::default();
-        told.add(LATER);
-        told.expire(LATER + STUCK);
-        told.add(LATER + STUCK);
-        told.expire(0);
-        told.expire(STUCK);
-        assert_eq!(told.count(), 0);
-        told.add(STUCK);
-        told.polled(STUCK, STUCK);
-        (0..2).for_each(|_| told.polled(LATER + STUCK, STUCK));
-        assert_eq!(told.count(), 0);
+        let mut starts = PendingStarts::default();
+        starts.add(LATER);
+        starts.expire(LATER + STUCK);
+        starts.add(LATER + STUCK);
+        starts.expire(0);
+        starts.expire(STUCK);
+        assert_eq!(starts.count(), 0);
+        starts.add(STUCK);
+        starts.polled(STUCK, STUCK);
+        (0..2).for_each(|_| starts.polled(LATER + STUCK, STUCK));
+        assert_eq!(starts.count(), 0);
     }
 }
