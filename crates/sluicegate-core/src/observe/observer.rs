@@ -69,7 +69,12 @@ impl Observer {
     #[inline(always)]
     pub(crate) fn saw(&self, clock: &Clock, event: Event<'_>) {
         if let Some(watch) = &self.watch {
-            watch.saw_request(clock, event);
+            if let Event::Admitted(charge, _)
+            | Event::Waits(charge, _)
+            | Event::Exceeded(charge, ..) = event
+            {
+                watch.saw_request(clock, charge);
+            }
         }
         match event {
             Event::Admitted(charge, outcome) => {

@@ -23,7 +23,6 @@ use crate::key::hash::KeyHash;
 use crate::key::{KeyBuf, KeySecret};
 use crate::limit::{Decision, Limit};
 use crate::observe::by_policy::ByPolicy;
-use crate::observe::observer::Event;
 use crate::observe::peaks::by_limit::{LimitPeaks, PeaksByLimit};
 use crate::observe::show::ShowKeys;
 use crate::store::charge::Charge;
@@ -151,13 +150,9 @@ impl Watch {
 
     /// Notes what a request asks for, if it notes that.
     #[inline]
-    pub(crate) fn saw_request(&self, clock: &Clock, event: Event<'_>) {
+    pub(crate) fn saw_request(&self, clock: &Clock, charge: &Charge) {
         let Some(peaks) = &self.notes.peaks else { return };
-        if let Event::Admitted(charge, _) | Event::Waits(charge, _) | Event::Exceeded(charge, ..) =
-            event
-        {
-            peaks.note(charge, clock.now());
-        }
+        peaks.note(charge, clock.now());
     }
 
     /// Whether it shows digests instead of keys.

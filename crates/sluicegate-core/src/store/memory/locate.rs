@@ -9,7 +9,7 @@ use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
 use super::log_budget::reserved_by;
 use super::moment::Moment;
 use super::one_word::OneWord;
-use super::shared_rows::LockedSharedRows;
+use super::shared_rows::{ENTRIES, LockedSharedRows};
 use super::table::{CHOICES, Table, USUAL_LIMITS};
 use super::word_rows::{RowKind, WordRows};
 use crate::limit::{Limit, LimitInternals as _, MOST_ENTRIES, State, Words};
@@ -354,11 +354,18 @@ impl Inner {
         // Entries that have left the window make room before more is taken from the budget.
         limit.tidy_log(&mut state, now);
         if find == FindMode::OrInsert {
-            self.reserve_entry(limit, &mut state, most);
+            self.reserve_entries(1, limit, &mut state, most);
         }
         let (counted, held) = (reserved_by(&state), state.words[0]);
         let (place, kept) = (Some(place), Some(kept));
         Checkout { place, has_room: true, shared_row: None, held, seed: None, counted, state, kept }
+    }
+
+    /// Makes sure that a log can take what is owed beyond the limit: an entry for what still fits, and one ahead.
+    pub(super) fn reserve_debt(&self, limit: &Limit, found: &mut Checkout) {
+        let most = if found.is_shared() { ENTRIES } else { MOST_ENTRIES };
+        self.reserve_entries(2, limit, &mut found.state, most);
+        found.counted = reserved_by(&found.state);
     }
 
     /// The content of a row with more than two words, and the tick at which it has recovered.

@@ -11,8 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::checkout::Checkout;
-use super::{Inner, shared_rows};
+use super::Inner;
 use crate::limit::{Limit, LimitInternals as _, MOST_ENTRIES, State};
 
 /// Entries that each log has without asking, 128 bytes. With only these, a log knows the time of its charges to a
@@ -120,20 +119,15 @@ impl LogBudget {
 }
 
 impl Inner {
-    /// Makes sure that a log can take one more entry: gives it more room, up to `most` entries in all, or makes it
-    /// coarser.
-    pub(super) fn reserve_entry(&self, limit: &Limit, state: &mut State, most: usize) {
-        self.reserve_entries(1, limit, state, most);
-    }
-
-    /// Makes sure that a log can take what is owed beyond the limit: an entry for what still fits, and one ahead.
-    pub(super) fn reserve_debt(&self, limit: &Limit, found: &mut Checkout) {
-        let most = if found.is_shared() { shared_rows::ENTRIES } else { MOST_ENTRIES };
-        self.reserve_entries(2, limit, &mut found.state, most);
-        found.counted = reserved_by(&found.state);
-    }
-
-    fn reserve_entries(&self, entries: usize, limit: &Limit, state: &mut State, most: usize) {
+    /// Makes sure that a log can take so many more entries: gives it more room, up to `most` entries in all, or makes
+    /// it coarser.
+    pub(super) fn reserve_entries(
+        &self,
+        entries: usize,
+        limit: &Limit,
+        state: &mut State,
+        most: usize,
+    ) {
         let Some(log) = limit.log_of(state) else { return };
         let lacking = entries.saturating_sub(log.room());
         if lacking == 0 {
