@@ -4,24 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use axum::Router;
-use axum::routing::get;
 use http::header::HOST;
 use http::{HeaderValue, Request};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use sluicegate_throttle::layer::ClassHeader;
-use sluicegate_throttle::{Class, Throttle};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::cores::Cores;
-use super::serve::Kind;
+use super::serve::{CHEAP, DEAR, Kind, PATIENCE};
 use super::server::Server;
 use crate::services;
 
@@ -29,39 +25,11 @@ use crate::services;
 pub const CLASSES: [(&str, u64); 4] =
     [("CRITICAL_PLUS", 10), ("CRITICAL", 30), ("SHEDDABLE_PLUS", 30), ("SHEDDABLE", 30)];
 
-/// What a cheap request needs of the processor, and a dear one.
-const CHEAP: Duration = Duration::from_millis(1);
-const DEAR: Duration = Duration::from_millis(20);
 /// Every fifth request is dear, on average.
 const DEAR_ONE_IN: u64 = 5;
 
-/// How long clients wait. Then they close the connection.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// Connections that rest, ready for the next request.
 type Idle = Rc<RefCell<Vec<SendRequest<Empty<Bytes>>>>>;
-
-/// Keeps the processor busy for each request.
-pub(super) fn busy() -> Router {
-    Router::new().route("/cheap", get(|| work(CHEAP))).route("/dear", get(|| work(DEAR)))
-}
-
-/// The same behind the throttle that the documentation shows.
-pub(super) fn busy_behind_throttle() -> Router {
-    let throttle = Throttle::builder().cpu(1.0).queue(Duration::from_millis(200)).build();
-    let throttle = throttle.expect("a capacity and a queue");
-    let class = ClassHeader::new("x-class", Class::SHEDDABLE).from_peers(["127.0.0.0/8"]);
-    let class = class.expect("a network");
-    busy().layer(throttle.layer().criticality(class).deadline(PATIENCE))
-}
-
-async fn work(time: Duration) -> &'static str {
-    let start = Instant::now();
-    while start.elapsed() < time {
-        std::hint::spin_loop();
-    }
-    "done"
-}
 
 /// Sends `load` times as much as one processor can answer, for `time`. Returns the part of each class's requests that was
 /// answered in time.

@@ -5,17 +5,19 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_governor::Governor;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::{App, Error, HttpServer};
 use axum::Router;
+use axum::routing::get;
 use sluicegate_actix::{Fields, Memory};
+use sluicegate_throttle::layer::ClassHeader;
+use sluicegate_throttle::{Class, Throttle};
 use tokio::net::TcpListener;
 
-use super::overload;
 use crate::services::{self, Budget, actix, axum as axums};
 
 /// A server that can be asked for.
@@ -71,6 +73,13 @@ const ALL: [Kind; 15] = [
     Kind::AxumBusyThrottle,
 ];
 
+/// What a cheap request needs of a busy processor, and a dear one.
+pub(super) const CHEAP: Duration = Duration::from_millis(1);
+pub(super) const DEAR: Duration = Duration::from_millis(20);
+
+/// How long the clients of a busy server wait. Then they close the connection.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
 const ASK: &str = "--serve=";
 
 impl Kind {
@@ -123,8 +132,8 @@ pub fn serve(kind: Kind) -> io::Result<()> {
         Kind::ActixSluicegate => serve_actix_behind_sluicegate(plenty),
         Kind::ActixSluicegateRefuses => serve_actix_behind_sluicegate(spent),
         Kind::ActixGovernor => serve_actix_behind_governor(plenty),
-        Kind::AxumBusy => serve_axum(overload::busy()),
-        Kind::AxumBusyThrottle => serve_axum(overload::busy_behind_throttle()),
+        Kind::AxumBusy => serve_axum(busy()),
+        Kind::AxumBusyThrottle => serve_axum(busy_behind_throttle()),
         Kind::ActixGovernorRefuses => serve_actix_behind_governor(spent),
     }
 }
@@ -137,6 +146,28 @@ fn serve_axum(router: Router) -> io::Result<()> {
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, service).await
     })
+}
+
+/// Keeps the processor busy for each request.
+fn busy() -> Router {
+    Router::new().route("/cheap", get(|| work(CHEAP))).route("/dear", get(|| work(DEAR)))
+}
+
+/// The same behind the throttle that the documentation shows.
+fn busy_behind_throttle() -> Router {
+    let throttle = Throttle::builder().cpu(1.0).queue(Duration::from_millis(200)).build();
+    let throttle = throttle.expect("a capacity and a queue");
+    let class = ClassHeader::new("x-class", Class::SHEDDABLE).from_peers(["127.0.0.0/8"]);
+    let class = class.expect("a network");
+    busy().layer(throttle.layer().criticality(class).deadline(PATIENCE))
+}
+
+async fn work(time: Duration) -> &'static str {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+    "done"
 }
 
 fn serve_actix_behind_sluicegate(budget: Budget) -> io::Result<()> {
