@@ -11,7 +11,8 @@ mod tests;
 mod transport;
 
 pub use self::client::{LeaseBuilder, LeaseClient, LeaseClientBuilder};
-pub use self::handle::{Basis, Lease, LeaseClientClosed, LeaseState};
+pub use self::handle::{Lease, LeaseClientClosed};
+pub use self::shared::{Basis, LeaseState};
 pub use self::transport::{InProcess, Transport, TransportError};
 
 #[cfg(feature = "grpc")]

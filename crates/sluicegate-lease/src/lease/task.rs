@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::handle::{Basis, LeaseState};
-use super::shared::{Entry, Shared};
+use super::shared::{Basis, Entry, LeaseState, Shared};
 use super::transport::{Clock, Flight, Transport, TransportError, arrival};
 use crate::amount::Amount;
 use crate::client::{Action, OnLoss, Session};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use sluicegate_core::clock::Clock;
 use sluicegate_core::{Limit, Memory};
 
-use super::build::Wants;
 use super::meter::Terms;
 use super::state::State;
+use super::wants::Wants;
 use crate::amount::Amount;
 use crate::client::Session;
 

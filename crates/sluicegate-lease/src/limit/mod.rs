@@ -49,9 +49,11 @@ mod state;
 mod store;
 #[cfg(test)]
 mod tests;
+mod wants;
 
-pub use self::build::{LeasedBuilder, Wants};
+pub use self::build::LeasedBuilder;
 pub use self::leased::LeasedLimit;
+pub use self::wants::Wants;
 
 #[cfg(feature = "client")]
 pub(crate) use self::leased::WeakLimit;

@@ -5,9 +5,9 @@ use sluicegate_core::adapter::{Receipt, remote};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
-use super::build::Wants;
 use super::learned::DemandEstimate;
 use super::meter::{Bucket, BucketAnswer, Gauge, Mark, Terms};
+use super::wants::Wants;
 use crate::amount::Amount;
 
 /// What a limit knows of its lease, of what is spent, and of what is asked. Decides without a clock.
