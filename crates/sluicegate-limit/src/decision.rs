@@ -5,8 +5,7 @@ use core::time::Duration;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::inline_vec::InlineVec;
 use crate::limit::Limit;
-use crate::outcome::Role;
-use crate::state::{Receipt, State};
+use crate::state::{Receipt, Role, State};
 
 /// The verdict, and the status of each limit.
 ///

@@ -71,3 +71,14 @@ mod tests {
         assert_eq!(gcd(5, 0), 5);
     }
 }
+
+/// The earliest moment that a request may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Earliest {
+    /// In this many microseconds from now.
+    At(u64),
+    /// When somebody gives back what is held.
+    Unknown,
+    /// The cost is more than the limit ever allows.
+    Never,
+}

@@ -7,15 +7,17 @@ use crate::limit::{AlgorithmSpec, Limit};
 /// Apart from those that numbers belong to, and from rows in which what was spent had one account.
 const CARRIED: u64 = 32;
 
-/// The identity of a limit, by its name if it has one.
-pub(crate) const fn identity(limit: &Limit) -> u64 {
-    let name = limit.name.as_bytes();
-    if name.is_empty() { identity_by_numbers(limit) } else { identity_as(limit, name) }
-}
+impl Limit {
+    /// The identity of the limit, by its name if it has one.
+    pub(crate) const fn identity(&self) -> u64 {
+        let name = self.name.as_bytes();
+        if name.is_empty() { identity_by_numbers(self) } else { self.identity_as(name) }
+    }
 
-/// The identity that the limit would have if that were its name.
-pub(crate) const fn identity_as(limit: &Limit, name: &[u8]) -> u64 {
-    fnv(meaning(limit), name)
+    /// The identity that the limit would have if that were its name.
+    pub(crate) const fn identity_as(&self, name: &[u8]) -> u64 {
+        fnv(meaning(self), name)
+    }
 }
 
 /// Of a limit without a name: two that differ in anything but what a client is warned of are two, and so

@@ -12,9 +12,6 @@ use crate::algorithm::stepped_bucket::SteppedBucket;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::error::LimitError;
 use crate::exact::EXACT;
-use crate::identity::{identity, identity_as};
-use crate::internal::IntoRule;
-use crate::list::Limits;
 use crate::when_full::WhenFull;
 
 /// How much may be spent in how much time, by which algorithm.
@@ -178,15 +175,7 @@ impl Limit {
     #[doc(hidden)]
     #[must_use]
     pub const fn counted_as(self, name: &str) -> Self {
-        Self { id: identity_as(&self, name.as_bytes()), ..self }
-    }
-
-    /// The rule that charges this limit to `key`: a `By` of `sluicegate::rule`.
-    pub fn by<K, Buffer>(self, key: K) -> <Limits as IntoRule<Buffer>>::By<K>
-    where
-        Limits: IntoRule<Buffer>,
-    {
-        Limits::from(self).by(key)
+        Self { id: self.identity_as(name.as_bytes()), ..self }
     }
 
     /// Tells this limit's state from that of every other limit on the same key, in every process:
@@ -336,7 +325,7 @@ impl Limit {
             !matches!(self.algorithm, Algorithm::SlidingLog(_) | Algorithm::Concurrency(_));
         self.carried_words =
             self.carried && has_account && has_words && self.ban == 0 && self.gap == 0;
-        self.id = identity(&self);
+        self.id = self.identity();
         Ok(self)
     }
 

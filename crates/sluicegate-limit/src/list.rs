@@ -91,6 +91,16 @@ impl Limits {
     }
 }
 
+impl Limit {
+    /// The rule that charges this limit to `key`: a `By` of `sluicegate::rule`.
+    pub fn by<K, Buffer>(self, key: K) -> <Limits as IntoRule<Buffer>>::By<K>
+    where
+        Limits: IntoRule<Buffer>,
+    {
+        Limits::from(self).by(key)
+    }
+}
+
 impl From<Limit> for Limits {
     fn from(limit: Limit) -> Self {
         Self(InlineVec::of(Some(limit)))

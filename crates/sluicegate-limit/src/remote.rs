@@ -25,7 +25,8 @@ use crate::outcome::Outcome;
 use crate::state::{Account as OwnAccount, Receipt, State, WrittenBy};
 
 pub use crate::bytes::{read_state, write_state};
-pub use crate::outcome::{LimitOutcome, Role};
+pub use crate::outcome::LimitOutcome;
+pub use crate::state::Role;
 
 /// Every number of the arithmetic is below this, so that a double holds it exactly.
 pub const EXACT: u64 = exact::EXACT;

@@ -2,6 +2,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::algorithm::sliding_log::Log;
+use crate::exact::Earliest;
+use crate::part::Part;
 
 /// Two words: all that a bucket or a window remembers. Each algorithm says what they mean.
 pub type Words = [u64; 2];
@@ -163,5 +165,131 @@ impl Receipt {
     /// The words that [`from_words`](Self::from_words) was given.
     pub const fn words(&self) -> [u64; 2] {
         self.words
+    }
+}
+
+/// The time is unknown. Every real time is smaller, and this number is exact in a double.
+pub(crate) const UNKNOWN: u64 = u64::MAX - 1;
+
+/// Never: the cost is more than a limit ever admits.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// The part that a limit had in a decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It admitted, and was charged.
+    Charged,
+    /// It would admit.
+    #[default]
+    Asked,
+    /// The request was refused, by this limit or by others.
+    Refused(bool),
+    /// It is a shadow, and would have refused or delayed the request.
+    Shadowed,
+}
+
+impl Role {
+    /// Whether the limit was not charged, because it or another limit did not admit the request.
+    pub(crate) const fn is_refused(self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Shadowed)
+    }
+}
+
+/// What the arithmetic answers for a limit whose state is two words. Everything else follows from it.
+///
+/// Plain numbers, so that each is written once, directly into the returned outcome. A processor stalls if a value is
+/// written in one size and read in another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The words as they are now.
+    pub(crate) first: u64,
+    pub(crate) second: u64,
+    pub(crate) now: u64,
+    /// For a request that goes ahead, microseconds until then. For a refused one, microseconds until it may come again,
+    /// [`UNKNOWN`] or [`NEVER`].
+    pub(crate) micros: u64,
+    /// The part of the limit that has decided, as the bits of a [`Part`]; 0 for all of it.
+    pub(crate) part: u32,
+    pub(crate) role: Role,
+    pub(crate) via: u8,
+    /// Whether the words are those of the only account in the row of a limit that is carried over.
+    pub(crate) is_account: bool,
+}
+
+impl Step {
+    /// The cost was spent, and these are the words after it.
+    #[inline]
+    pub(crate) const fn admit([first, second]: Words, now: u64) -> Self {
+        let (part, role, via, is_account) = (0, Role::Charged, 0, false);
+        Self { first, second, now, micros: 0, part, role, via, is_account }
+    }
+
+    /// Nothing has changed: the request may come again at the `earliest`.
+    #[inline]
+    pub(crate) const fn refuse([first, second]: Words, now: u64, earliest: Earliest) -> Self {
+        let micros = match earliest {
+            Earliest::At(delay) => delay,
+            Earliest::Unknown => UNKNOWN,
+            Earliest::Never => NEVER,
+        };
+        let (part, role, via, is_account) = (0, Role::Refused(true), 0, false);
+        Self { first, second, now, micros, part, role, via, is_account }
+    }
+
+    /// The words and the part that the limit had in a decision about several.
+    pub(crate) const fn of_words([first, second]: Words, now: u64, role: Role) -> Self {
+        Self { first, second, now, micros: 0, part: 0, role, via: 0, is_account: false }
+    }
+
+    /// Whether the cost was spent.
+    #[inline]
+    pub fn is_admitted(&self) -> bool {
+        self.role == Role::Charged
+    }
+
+    /// Whether the cost is more than the limit ever admits.
+    #[inline]
+    pub const fn never_fits(&self) -> bool {
+        self.micros == NEVER
+    }
+
+    /// The words of the row, after the step.
+    #[inline]
+    pub const fn words(&self) -> Words {
+        [self.first, self.second]
+    }
+
+    /// When it was decided.
+    #[inline]
+    pub const fn decided_at(&self) -> u64 {
+        self.now
+    }
+
+    /// Remembers that it was decided by a part of the limit.
+    #[inline]
+    #[must_use]
+    pub const fn by_part(mut self, part: Part) -> Self {
+        self.part = part.to_bits();
+        self
+    }
+
+    /// The same, of words that are the only account in the row of a limit that is carried over.
+    #[inline]
+    pub(crate) const fn of_account(self) -> Self {
+        Self { is_account: true, ..self }
+    }
+
+    /// The words are what was written. If nothing was charged, nothing can be given back.
+    pub(crate) fn receipt(&self) -> Receipt {
+        let words = if self.role == Role::Charged { self.words() } else { [0; 2] };
+        // A shadow that would have refused charged nothing, although the request was admitted.
+        let void = self.role == Role::Shadowed;
+        let receipt =
+            Receipt { via: self.via, void, part: self.part, ..Receipt::from_words(words) };
+        match self.is_account && self.role == Role::Charged {
+            // The account was there before, and no other had to have room for the charge.
+            true => Receipt { at: self.now, since: self.now, by_all: true, ..receipt },
+            false => receipt,
+        }
     }
 }

@@ -24,12 +24,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::MOST_ENTRIES;
 use crate::algorithm::token_bucket::TokenBucket;
-use crate::algorithm::{Algorithm, Earliest};
 use crate::decide::{Attempt, Keys, decide, decide_each, preview};
 use crate::decision::Decision;
-use crate::exact::{bounded, time_left};
+use crate::exact::{Earliest, bounded, time_left};
 use crate::inline_vec::InlineVec;
 use crate::limit::{AlgorithmSpec, Limit};
 use crate::state::{MOST_ACCOUNTS, NO_PARAMETERS, OtherAccounts, Receipt, State};

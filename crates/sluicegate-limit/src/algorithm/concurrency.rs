@@ -1,6 +1,6 @@
 //! Concurrency: at most `count` at a time, independent of the clock. The words are `[held, unused]`.
 
-use super::Earliest;
+use crate::exact::Earliest;
 use crate::state::Words;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

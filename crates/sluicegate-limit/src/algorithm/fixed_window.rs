@@ -3,8 +3,7 @@
 //! The words are `[start of the window, spent since]`. If more than `count` is spent, the rest is booked in the windows
 //! that follow. Each window is filled before the next.
 
-use super::Earliest;
-use crate::exact::{EXACT, bounded};
+use crate::exact::{EXACT, Earliest, bounded};
 use crate::state::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

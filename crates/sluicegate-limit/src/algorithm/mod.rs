@@ -13,20 +13,8 @@ use self::sliding_log::SlidingLog;
 use self::sliding_window::SlidingWindow;
 use self::stepped_bucket::SteppedBucket;
 use self::token_bucket::TokenBucket;
-use crate::exact::EXACT;
-use crate::outcome::Step;
-use crate::state::{NO_PARAMETERS, Parameters, Receipt, State, Words};
-
-/// The earliest moment that a request may come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Earliest {
-    /// In this many microseconds from now.
-    At(u64),
-    /// When somebody gives back what is held.
-    Unknown,
-    /// The cost is more than the limit ever allows.
-    Never,
-}
+use crate::exact::{EXACT, Earliest};
+use crate::state::{NO_PARAMETERS, Parameters, Receipt, State, Step, Words};
 
 /// The arithmetic of a limit, ready to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,8 +9,7 @@
 //! window holds the count of the limit that reads it. So a count that was spent under a larger limit is not taken for
 //! a debt under a smaller one: only what was charged beyond the limit at that moment, or booked ahead, fills windows.
 
-use super::Earliest;
-use crate::exact::{EXACT, TICKS};
+use crate::exact::{EXACT, Earliest, TICKS};
 use crate::state::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

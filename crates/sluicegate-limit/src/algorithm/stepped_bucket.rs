@@ -3,8 +3,7 @@
 //! The words are `[time of the refill that was counted last, tokens spent]`. A full bucket has no
 //! phase: its first refill comes one step after the first token is spent.
 
-use super::Earliest;
-use crate::exact::{EXACT, bounded};
+use crate::exact::{EXACT, Earliest, bounded};
 use crate::state::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -22,11 +22,9 @@
 
 use core::time::Duration;
 
-use super::Earliest;
-use crate::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
-use crate::outcome::Step;
+use crate::exact::{EXACT, Earliest, TICKS, bounded, gcd, micros_until, rescaled};
 use crate::part::Part;
-use crate::state::{Parameters, Words};
+use crate::state::{Parameters, Step, Words};
 
 /// A bucket as a debt that drains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

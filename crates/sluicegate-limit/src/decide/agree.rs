@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use super::{Attempt, Keys, deciding};
-use crate::algorithm::Earliest;
-use crate::exact::bounded;
+use crate::exact::{Earliest, bounded};
 
 /// How many rounds the limits get to agree on one moment. Each round moves the moment to a border or a refill of some
 /// limit. Two rounds are enough for all but contrived mixtures.

@@ -15,12 +15,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use self::agree::{earliest_leave, earliest_retry, longest_queue};
-use crate::algorithm::Earliest;
 use crate::decision::{LimitStatus, Verdict};
-use crate::exact::bounded;
+use crate::exact::{Earliest, bounded};
 use crate::limit::Limit;
-use crate::outcome::{LimitOutcome, Outcome, Role};
-use crate::state::{Receipt, State};
+use crate::outcome::{LimitOutcome, Outcome};
+use crate::state::{Receipt, Role, State};
 
 /// Whether all attempts of one decision belong to one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

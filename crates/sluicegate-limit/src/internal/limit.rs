@@ -10,9 +10,8 @@ use crate::decision::LimitStatus;
 use crate::error::LimitError;
 use crate::exact::bounded;
 use crate::limit::{AlgorithmSpec, Limit};
-use crate::outcome::Step;
 use crate::part::Part;
-use crate::state::{Receipt, State, Words};
+use crate::state::{Receipt, State, Step, Words};
 use crate::text::NamePiece;
 
 /// What a store asks of a limit.

@@ -9,8 +9,7 @@ pub use crate::algorithm::sliding_log::{Log, MOST_ENTRIES};
 pub use crate::algorithm::token_bucket::TokenBucket;
 pub use crate::exact::bounded;
 pub use crate::inline_vec::{InlineVec, Iter};
-pub use crate::outcome::Step;
-pub use crate::state::Words;
+pub use crate::state::{Step, Words};
 pub use crate::text::NamePiece;
 
 /// Limits that become rules, with keys that are written to a `Buffer`.

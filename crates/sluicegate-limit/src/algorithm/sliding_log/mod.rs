@@ -8,8 +8,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::Earliest;
-use crate::exact::{EXACT, bounded};
+use crate::exact::{EXACT, Earliest, bounded};
 
 /// The most entries that a log ever holds, 1 MiB of them. One that would need more is coarser than it was asked
 /// to be; see [`Limit::check_length`](crate::Limit::check_length).
