@@ -8,6 +8,7 @@ use super::observing::{Meter, Observing};
 use super::processors::Processors;
 use super::shared::{Shared, State};
 use super::throttle::Throttle;
+use super::unit::{Reported, Unit};
 use crate::adaptive::Algorithm;
 use crate::class::Classes;
 use crate::error::ConfigError;
@@ -19,12 +20,12 @@ use crate::scheduler::{Scheduler, SchedulerBuilder};
 #[must_use]
 pub struct ThrottleBuilder {
     scheduler: SchedulerBuilder,
-    pub(super) unit: Unit,
-    pub(super) processors: Option<Processors>,
-    pub(super) classes: Classes,
+    unit: Unit,
+    processors: Option<Processors>,
+    classes: Classes,
     first_cost: u64,
     keys: usize,
-    pub(super) reported: Reported,
+    reported: Reported,
     clock: Option<Clock>,
     name: String,
     partitions: Vec<(String, f64)>,
@@ -32,8 +33,56 @@ pub struct ThrottleBuilder {
     problem: Option<ConfigError>,
 }
 
+impl Throttle {
+    /// Settings of a throttle, to be changed.
+    pub fn builder() -> ThrottleBuilder {
+        ThrottleBuilder::new()
+    }
+
+    /// Changes settings while requests wait and run: the size of the capacity, the queue, weights, the shares of
+    /// partitions, the order, CoDel. No request is lost, and learnt costs and an adaptive limit are kept. Requests for
+    /// which the new capacity has room start at once.
+    ///
+    /// A queue that becomes smaller keeps its requests, and takes no others until there is room again. The name, the
+    /// clock, [`first_cost`](ThrottleBuilder::first_cost), [`predicted_keys`](ThrottleBuilder::predicted_keys) and
+    /// [`show_keys`](ThrottleBuilder::show_keys) stay as they were made.
+    ///
+    /// # Errors
+    ///
+    /// When the new settings cannot work, or have another kind of capacity, other classes or other partitions. Nothing
+    /// changes then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_throttle::Throttle;
+    ///
+    /// let settings = |places| Throttle::builder().in_flight(places).queue(Duration::from_millis(200));
+    /// let throttle = settings(100).build()?;
+    /// throttle.reconfigure(settings(150))?;
+    /// assert_eq!(throttle.snapshot().limit, Some(150));
+    /// # Ok::<(), sluicegate_throttle::ConfigError>(())
+    /// ```
+    pub fn reconfigure(&self, mut settings: ThrottleBuilder) -> Result<(), ConfigError> {
+        let (scheduler, partitions) = settings.settle()?;
+        let shared = &self.shared;
+        if shared.unit != settings.unit {
+            return Err(ConfigError::Fixed("kind of capacity"));
+        }
+        if shared.reported != settings.reported {
+            return Err(ConfigError::Fixed("meaning of reported costs"));
+        }
+        if shared.classes != settings.classes {
+            return Err(ConfigError::Fixed("list of classes"));
+        }
+        if shared.observing.partitions != partitions {
+            return Err(ConfigError::Fixed("list of partitions"));
+        }
+        shared.reconfigure(scheduler, settings.processors.as_ref())
+    }
+}
+
 impl ThrottleBuilder {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             scheduler: Scheduler::builder(),
             unit: Unit::Requests,
@@ -211,7 +260,7 @@ impl ThrottleBuilder {
     }
 
     /// Takes the settings of the scheduler and the names of the partitions out.
-    pub(super) fn settle(&mut self) -> Result<(SchedulerBuilder, Vec<String>), ConfigError> {
+    fn settle(&mut self) -> Result<(SchedulerBuilder, Vec<String>), ConfigError> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
@@ -224,55 +273,4 @@ impl ThrottleBuilder {
         let scheduler = std::mem::replace(&mut self.scheduler, Scheduler::builder());
         Ok((scheduler.classes(self.classes.len()).partitions(shares), names))
     }
-}
-
-/// What a throttle's costs are: it says how they are measured, and a capacity of the same kind drains them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// Each request costs 1.
-    Requests,
-    /// Microseconds of polling the handler and its body.
-    PollTime,
-    /// Microseconds for which a request holds its place: from its start to the end of its body.
-    PlaceTime,
-    /// What handlers report as [`Cost`](sluicegate_core::Cost).
-    Reported,
-}
-
-/// What is known of a request that has ended, in microseconds.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Measurement {
-    /// For how long it was polled.
-    pub(super) polled: u64,
-    /// For how long it held its place.
-    pub(super) held: u64,
-    /// The cost that its handler reported.
-    pub(super) reported: Option<u64>,
-}
-
-impl Unit {
-    /// What a request has cost; `None` if that says nothing about others.
-    pub(super) fn cost(self, measured: Measurement, reported: Reported) -> Option<u64> {
-        match self {
-            Self::Requests => None,
-            Self::Reported => measured.reported,
-            Self::PlaceTime => Some(measured.held),
-            Self::PollTime => Some(match (reported, measured.reported) {
-                (Reported::Instead, Some(reported)) => reported,
-                (Reported::OnTop, Some(reported)) => measured.polled.saturating_add(reported),
-                (_, None) => measured.polled,
-            }),
-        }
-    }
-}
-
-/// What a [`Cost`](sluicegate_core::Cost) in a response means where the capacity is a
-/// [share of the processors](ThrottleBuilder::cpu).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reported {
-    /// It is the cost; the measured time is not counted.
-    #[default]
-    Instead,
-    /// It is added to the measured time, such as the microseconds that a database worked.
-    OnTop,
 }

@@ -1,15 +1,14 @@
 //! What to do with a request that arrives at a throttle, and its place in the queue.
 
-use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use super::builder::Unit;
 use super::in_service::InService;
 use super::observing::{Observing, WaitSpan};
 use super::requests::Description;
-use super::shared::Shared;
-use super::sync::{Mutex, MutexGuard};
+use super::shared::{Shared, Waiter};
 use super::turn;
+use super::unit::Unit;
 use crate::scheduler::{Id, Offer, Offered, Running, Shed};
 
 /// What to do with a request. Adapters for frameworks only carry this out.
@@ -166,52 +165,6 @@ impl Drop for Place {
         if let Some(id) = self.id {
             self.shared.leave(id, &self.waiter);
         }
-    }
-}
-
-/// Tells a queued request whether it is started or shed. It is told once, whether or not it has been polled before,
-/// so no wake-up is lost.
-#[derive(Debug, Default)]
-pub(super) struct Waiter(Mutex<WaiterState>);
-
-#[derive(Debug, Default)]
-struct WaiterState {
-    result: Option<Result<Running, Shed>>,
-    waker: Option<Waker>,
-}
-
-impl Waiter {
-    /// Returns the waker to call after the lock of the queue has been released.
-    pub(super) fn tell(&self, result: Result<Running, Shed>) -> Option<Waker> {
-        let mut waiting = self.lock();
-        waiting.result = Some(result);
-        waiting.waker.take()
-    }
-
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Running, Shed>> {
-        let mut waiting = self.lock();
-        if let Some(result) = waiting.result.take() {
-            return Poll::Ready(result);
-        }
-        match &mut waiting.waker {
-            // `clone_from` does not touch the count of a waker that would wake the same task.
-            Some(waker) => waker.clone_from(cx.waker()),
-            waker => *waker = Some(cx.waker().clone()),
-        }
-        Poll::Pending
-    }
-
-    /// The message that it has not read yet.
-    fn take(&self) -> Option<Result<Running, Shed>> {
-        self.lock().result.take()
-    }
-
-    pub(super) fn take_waker(&self) -> Option<Waker> {
-        self.lock().waker.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WaiterState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use sluicegate_core::adapter::Sleep;
 use tokio::runtime::{Handle, Id};
 
-use super::shared::{Shared, State};
+use super::shared::{Alarm, Shared, State};
 use super::sync::MutexGuard;
 use super::turn;
 
@@ -208,15 +208,6 @@ impl Drop for Drainer {
         drop(state);
         waiters.iter().filter_map(|waiter| waiter.take_waker()).for_each(Waker::wake);
     }
-}
-
-/// When a drainer continues. An earlier moment wakes it.
-#[derive(Debug)]
-pub(super) struct Alarm {
-    /// The runtime of the drainer. `None` for a thread of its own, where there is no runtime.
-    pub(super) runtime: Option<Id>,
-    pub(super) at: u64,
-    pub(super) waker: Option<Waker>,
 }
 
 #[cfg(all(test, not(loom)))]

@@ -148,6 +148,7 @@ mod snapshot;
 mod throttle;
 mod throttle_layer;
 mod turn;
+mod unit;
 
 /// Locks: those of the standard library, or those of loom, which tries every order in which threads can run.
 mod sync {
@@ -159,7 +160,7 @@ mod sync {
 
 #[cfg(feature = "actix")]
 pub use self::actix::{ActixFuture, ActixService};
-pub use self::builder::{Reported, ThrottleBuilder};
+pub use self::builder::ThrottleBuilder;
 pub use self::criticality::{
     ClassFn, ClassHeader, Criticality, Partition, PartitionBy, Unreadable, When, class_fn,
     class_when, partition_when,
@@ -177,3 +178,4 @@ pub use self::snapshot::{
 };
 pub use self::throttle::Throttle;
 pub use self::throttle_layer::ThrottleLayer;
+pub use self::unit::Reported;

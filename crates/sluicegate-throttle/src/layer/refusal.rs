@@ -10,45 +10,11 @@ use sluicegate_core::response::Redirect;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::shared::Shared;
-use super::throttle_layer::ThrottleLayer;
 use crate::announce::{Announcement, FIELD};
 use crate::scheduler::{Shed, ShedReason};
 
-impl<R> ThrottleLayer<R> {
-    /// The response of a request that is refused, with the fields that it needs and does not have. The adapter leaves
-    /// [`Refused`](sluicegate_core::adapter::Refused) in its extensions, so that layers further out give their charges
-    /// back.
-    ///
-    /// `content_type` is that of the request. A call of gRPC is answered with a status of gRPC, and is not redirected,
-    /// because its client would not follow.
-    pub(super) fn response(
-        &self,
-        shed: &Shed,
-        content_type: Option<&[u8]>,
-        request: impl FnOnce() -> Parts,
-    ) -> Response<Bytes> {
-        let grpc = content_type.and_then(grpc::response_type);
-        let redirect = self.when_shed.location().filter(|_| grpc.is_none());
-        let mut response = match (&self.respond, grpc) {
-            (Some(respond), _) => respond(shed, &request()),
-            (None, Some(content_type)) => unavailable(shed, content_type),
-            (None, None) => problem(shed, redirect.map_or(503, |to| to.status)),
-        };
-        if let Some(redirect) = redirect {
-            send_to(redirect, &mut response);
-        }
-        let is_redirect = response.status().is_redirection();
-        let headers = response.headers_mut();
-        if let (Some(seconds), false) = (retry_after(shed), is_redirect) {
-            headers.entry(RETRY_AFTER).or_insert(seconds.into());
-        }
-        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        if let Some(shared) = self.announcing() {
-            announce(&shared, headers);
-        }
-        response
-    }
-}
+/// Makes the response of a request that is refused.
+pub(super) type RespondFn = dyn Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync;
 
 /// Adds the level of admission to a response of the `http` crate.
 pub(super) fn announce(shared: &Shared, headers: &mut HeaderMap) {
@@ -203,7 +169,39 @@ impl WhenShed {
         Self(Kind::Degrade(Arc::new(Semaphore::new(at_most.min(Semaphore::MAX_PERMITS)))))
     }
 
-    pub(super) fn location(&self) -> Option<&Redirect> {
+    /// The response of a request that is refused, with the fields that it needs and does not have. The adapter leaves
+    /// [`Refused`](sluicegate_core::adapter::Refused) in its extensions, so that layers further out give their charges
+    /// back.
+    ///
+    /// `content_type` is that of the request. A call of gRPC is answered with a status of gRPC, and is not redirected,
+    /// because its client would not follow.
+    pub(super) fn response(
+        &self,
+        respond: Option<&RespondFn>,
+        shed: &Shed,
+        content_type: Option<&[u8]>,
+        request: impl FnOnce() -> Parts,
+    ) -> Response<Bytes> {
+        let grpc = content_type.and_then(grpc::response_type);
+        let redirect = self.location().filter(|_| grpc.is_none());
+        let mut response = match (respond, grpc) {
+            (Some(respond), _) => respond(shed, &request()),
+            (None, Some(content_type)) => unavailable(shed, content_type),
+            (None, None) => problem(shed, redirect.map_or(503, |to| to.status)),
+        };
+        if let Some(redirect) = redirect {
+            send_to(redirect, &mut response);
+        }
+        let is_redirect = response.status().is_redirection();
+        let headers = response.headers_mut();
+        if let (Some(seconds), false) = (retry_after(shed), is_redirect) {
+            headers.entry(RETRY_AFTER).or_insert(seconds.into());
+        }
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        response
+    }
+
+    fn location(&self) -> Option<&Redirect> {
         match &self.0 {
             Kind::Redirect(redirect) => Some(redirect),
             Kind::Refuse | Kind::Degrade(_) => None,

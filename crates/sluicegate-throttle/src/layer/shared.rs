@@ -1,23 +1,22 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use sluicegate_core::adapter::KeyHash;
 use sluicegate_core::clock::Clock;
+use tokio::runtime::Id as RuntimeId;
 
-use super::builder::{Measurement, Reported, Unit};
-use super::dispatch::Waiter;
-use super::drainer::Alarm;
 use super::observing::{Accuracy, FlowNames, Names, Observing};
 use super::pending_starts::PendingStarts;
 use super::processors::Processors;
 use super::snapshot::UnreadCounts;
 use super::sync::{Mutex, MutexGuard};
 use super::turn;
+use super::unit::{Measurement, Reported, Unit};
 use crate::class::{Class, Classes};
 use crate::error::ConfigError;
 use crate::predict::Predictor;
-use crate::scheduler::{Completion, Id, Instruction, Running, Scheduler, SchedulerBuilder};
+use crate::scheduler::{Completion, Id, Instruction, Running, Scheduler, SchedulerBuilder, Shed};
 
 /// What the services of a throttle share.
 #[derive(Debug)]
@@ -194,6 +193,22 @@ impl State {
         }
     }
 
+    /// Counts what could not be read. Returns the counts if they are to be told to the operator.
+    pub(super) fn note_unread(&mut self, unread: UnreadCounts, now: u64) -> Option<UnreadCounts> {
+        if unread.all() == 0 {
+            return None;
+        }
+        self.unread.classes += unread.classes;
+        self.unread.deadlines += unread.deadlines;
+        self.unread.keys += unread.keys;
+        // At most once a second, however many requests a client sends that cannot be read.
+        let is_told = now >= self.warn_again;
+        if is_told {
+            self.warn_again = now.saturating_add(1_000_000);
+        }
+        is_told.then_some(self.unread)
+    }
+
     /// Remembers the name of a waiting flow.
     pub(super) fn name_flow(&mut self, flow: u64, names: Option<&Names>, classes: &Classes) {
         let Some(key) = names.and_then(|names| names.flow) else { return };
@@ -260,5 +275,60 @@ impl Shared {
         let wakers = state.tell(instructions);
         self.let_go(state, wakers);
         changed
+    }
+}
+
+/// When a drainer continues. An earlier moment wakes it.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    /// The runtime of the drainer. `None` for a thread of its own, where there is no runtime.
+    pub(super) runtime: Option<RuntimeId>,
+    pub(super) at: u64,
+    pub(super) waker: Option<Waker>,
+}
+
+/// Tells a queued request whether it is started or shed. It is told once, whether or not it has been polled before,
+/// so no wake-up is lost.
+#[derive(Debug, Default)]
+pub(super) struct Waiter(Mutex<WaiterState>);
+
+#[derive(Debug, Default)]
+struct WaiterState {
+    result: Option<Result<Running, Shed>>,
+    waker: Option<Waker>,
+}
+
+impl Waiter {
+    /// Returns the waker to call after the lock of the queue has been released.
+    pub(super) fn tell(&self, result: Result<Running, Shed>) -> Option<Waker> {
+        let mut waiting = self.lock();
+        waiting.result = Some(result);
+        waiting.waker.take()
+    }
+
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Running, Shed>> {
+        let mut waiting = self.lock();
+        if let Some(result) = waiting.result.take() {
+            return Poll::Ready(result);
+        }
+        match &mut waiting.waker {
+            // `clone_from` does not touch the count of a waker that would wake the same task.
+            Some(waker) => waker.clone_from(cx.waker()),
+            waker => *waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// The message that it has not read yet.
+    pub(super) fn take(&self) -> Option<Result<Running, Shed>> {
+        self.lock().result.take()
+    }
+
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        self.lock().waker.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WaiterState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

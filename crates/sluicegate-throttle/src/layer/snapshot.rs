@@ -1,11 +1,6 @@
-use std::cmp::Reverse;
 use std::time::Duration;
 
-use sluicegate_core::observe::ShowKeys;
-
-use super::shared::{Shared, State};
-use crate::class::Class;
-use crate::scheduler::{Counts, QueuedFlow};
+use crate::scheduler::Counts;
 
 /// The present state of a throttle.
 #[derive(Debug, Clone)]
@@ -126,94 +121,5 @@ impl UnreadCounts {
     /// All of these together.
     pub const fn all(&self) -> u64 {
         self.classes + self.deadlines + self.keys
-    }
-}
-
-/// The flows that are shown of each class.
-const FLOWS: usize = 10;
-
-impl State {
-    /// Counts what could not be read. Returns the counts if they are to be told to the operator.
-    pub(super) fn note_unread(&mut self, unread: UnreadCounts, now: u64) -> Option<UnreadCounts> {
-        if unread.all() == 0 {
-            return None;
-        }
-        self.unread.classes += unread.classes;
-        self.unread.deadlines += unread.deadlines;
-        self.unread.keys += unread.keys;
-        // At most once a second, however many requests a client sends that cannot be read.
-        let is_told = now >= self.warn_again;
-        if is_told {
-            self.warn_again = now.saturating_add(1_000_000);
-        }
-        is_told.then_some(self.unread)
-    }
-}
-
-impl Shared {
-    /// Whether the keys of requests are shown anywhere.
-    pub(super) const fn shows_keys(&self) -> bool {
-        !matches!(self.observing.show, ShowKeys::Hidden)
-    }
-
-    pub(super) fn snapshot(&self) -> Snapshot {
-        let now = self.now();
-        let state = self.lock();
-        let scheduler = &state.scheduler;
-        let sums = state.accuracy.all();
-        let mut keys: Vec<_> = state.accuracy.by_key().cloned().collect();
-        keys.sort_by_key(|key| Reverse(key.actual_cost));
-        // At most eight classes.
-        let classes = (0..self.classes.len()).map(|rank| self.class(&state, Class::at(rank as u8)));
-        Snapshot {
-            name: self.observing.name.clone(),
-            classes: classes.collect(),
-            admitted_classes: scheduler.admitted_classes(now),
-            queued: scheduler.len(),
-            queued_cost: scheduler.cost(),
-            queue_bound: scheduler.bound(),
-            running: scheduler.running(),
-            limit: scheduler.limit(),
-            cost_per_second: scheduler
-                .rate()
-                .map(|(cost, period)| cost as f64 / period.as_secs_f64()),
-            baseline: scheduler.baseline().map(Duration::from_micros),
-            counts: scheduler.counts(),
-            unreadable: state.unread,
-            predicted_cost: sums.predicted_cost,
-            actual_cost: sums.actual_cost,
-            prediction_error: sums.error,
-            partitions: self.partitions(&state),
-            keys,
-        }
-    }
-
-    fn partitions(&self, state: &State) -> Vec<PartitionSnapshot> {
-        let names = self.observing.partitions.iter().zip(0..);
-        let partition = |(name, at): (&String, u8)| {
-            let [running, waiting, guaranteed] = state.scheduler.partition(at)?;
-            Some(PartitionSnapshot { name: name.clone(), running, waiting, guaranteed })
-        };
-        names.filter_map(partition).collect()
-    }
-
-    fn class(&self, state: &State, class: Class) -> ClassSnapshot {
-        let (requests, cost) = state.scheduler.queued(class);
-        let mut flows: Vec<_> = state.scheduler.flows(class).collect();
-        flows.sort_unstable_by_key(|flow| Reverse(flow.cost));
-        let name = |flow| self.observing.show.show(state.flow_names.name(flow)?);
-        let flow = |QueuedFlow { flow, requests, cost }| FlowSnapshot {
-            flow: flow.and_then(name),
-            requests,
-            cost,
-        };
-        let flows = flows.into_iter().take(FLOWS).map(flow);
-        ClassSnapshot {
-            name: self.classes.name(class).to_owned(),
-            requests,
-            cost,
-            counts: state.scheduler.counts_of(class),
-            flows: flows.collect(),
-        }
     }
 }

@@ -1,15 +1,19 @@
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluicegate_core::condition::HasCapacity;
+use sluicegate_core::observe::ShowKeys;
 
-use super::builder::ThrottleBuilder;
 use super::criticality::Partition;
 use super::requests::Requests;
-use super::shared::Shared;
-use super::snapshot::Snapshot;
+use super::shared::{Shared, State};
+use super::snapshot::{ClassSnapshot, FlowSnapshot, PartitionSnapshot, Snapshot};
 use super::throttle_layer::ThrottleLayer;
+use crate::class::Class;
 use crate::error::ConfigError;
+use crate::scheduler::QueuedFlow;
 
 /// Protects a service from overload. Clones, and all layers that it makes, share one queue and one capacity.
 ///
@@ -30,11 +34,6 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Settings of a throttle, to be changed.
-    pub fn builder() -> ThrottleBuilder {
-        ThrottleBuilder::new()
-    }
-
     /// A layer that lets requests through as this throttle starts them: `.layer(throttle.layer())` in tower and axum,
     /// `.wrap(throttle.layer())` in actix-web.
     pub fn layer(&self) -> ThrottleLayer {
@@ -61,47 +60,6 @@ impl Throttle {
         self.shared.snapshot()
     }
 
-    /// Changes settings while requests wait and run: the size of the capacity, the queue, weights, the shares of
-    /// partitions, the order, CoDel. No request is lost, and learnt costs and an adaptive limit are kept. Requests for
-    /// which the new capacity has room start at once.
-    ///
-    /// A queue that becomes smaller keeps its requests, and takes no others until there is room again. The name, the
-    /// clock, [`first_cost`](ThrottleBuilder::first_cost), [`predicted_keys`](ThrottleBuilder::predicted_keys) and
-    /// [`show_keys`](ThrottleBuilder::show_keys) stay as they were made.
-    ///
-    /// # Errors
-    ///
-    /// When the new settings cannot work, or have another kind of capacity, other classes or other partitions. Nothing
-    /// changes then.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use sluicegate_throttle::Throttle;
-    ///
-    /// let settings = |places| Throttle::builder().in_flight(places).queue(Duration::from_millis(200));
-    /// let throttle = settings(100).build()?;
-    /// throttle.reconfigure(settings(150))?;
-    /// assert_eq!(throttle.snapshot().limit, Some(150));
-    /// # Ok::<(), sluicegate_throttle::ConfigError>(())
-    /// ```
-    pub fn reconfigure(&self, mut settings: ThrottleBuilder) -> Result<(), ConfigError> {
-        let (scheduler, partitions) = settings.settle()?;
-        let shared = &self.shared;
-        if shared.unit != settings.unit {
-            return Err(ConfigError::Fixed("kind of capacity"));
-        }
-        if shared.reported != settings.reported {
-            return Err(ConfigError::Fixed("meaning of reported costs"));
-        }
-        if shared.classes != settings.classes {
-            return Err(ConfigError::Fixed("list of classes"));
-        }
-        if shared.observing.partitions != partitions {
-            return Err(ConfigError::Fixed("list of partitions"));
-        }
-        shared.reconfigure(scheduler, settings.processors.as_ref())
-    }
-
     /// A condition for elastic limits: holds while no request waits.
     ///
     /// ```
@@ -120,6 +78,77 @@ impl Throttle {
     pub fn has_room(&self) -> HasCapacity<impl Fn() -> bool + Clone + Send + Sync + 'static> {
         let shared = Arc::clone(&self.shared);
         HasCapacity::from_fn(move || shared.has_capacity())
+    }
+}
+
+/// The flows that are shown of each class.
+const FLOWS: usize = 10;
+
+impl Shared {
+    /// Whether the keys of requests are shown anywhere.
+    const fn shows_keys(&self) -> bool {
+        !matches!(self.observing.show, ShowKeys::Hidden)
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let now = self.now();
+        let state = self.lock();
+        let scheduler = &state.scheduler;
+        let sums = state.accuracy.all();
+        let mut keys: Vec<_> = state.accuracy.by_key().cloned().collect();
+        keys.sort_by_key(|key| Reverse(key.actual_cost));
+        // At most eight classes.
+        let classes = (0..self.classes.len()).map(|rank| self.class(&state, Class::at(rank as u8)));
+        Snapshot {
+            name: self.observing.name.clone(),
+            classes: classes.collect(),
+            admitted_classes: scheduler.admitted_classes(now),
+            queued: scheduler.len(),
+            queued_cost: scheduler.cost(),
+            queue_bound: scheduler.bound(),
+            running: scheduler.running(),
+            limit: scheduler.limit(),
+            cost_per_second: scheduler
+                .rate()
+                .map(|(cost, period)| cost as f64 / period.as_secs_f64()),
+            baseline: scheduler.baseline().map(Duration::from_micros),
+            counts: scheduler.counts(),
+            unreadable: state.unread,
+            predicted_cost: sums.predicted_cost,
+            actual_cost: sums.actual_cost,
+            prediction_error: sums.error,
+            partitions: self.partitions(&state),
+            keys,
+        }
+    }
+
+    fn partitions(&self, state: &State) -> Vec<PartitionSnapshot> {
+        let names = self.observing.partitions.iter().zip(0..);
+        let partition = |(name, at): (&String, u8)| {
+            let [running, waiting, guaranteed] = state.scheduler.partition(at)?;
+            Some(PartitionSnapshot { name: name.clone(), running, waiting, guaranteed })
+        };
+        names.filter_map(partition).collect()
+    }
+
+    fn class(&self, state: &State, class: Class) -> ClassSnapshot {
+        let (requests, cost) = state.scheduler.queued(class);
+        let mut flows: Vec<_> = state.scheduler.flows(class).collect();
+        flows.sort_unstable_by_key(|flow| Reverse(flow.cost));
+        let name = |flow| self.observing.show.show(state.flow_names.name(flow)?);
+        let flow = |QueuedFlow { flow, requests, cost }| FlowSnapshot {
+            flow: flow.and_then(name),
+            requests,
+            cost,
+        };
+        let flows = flows.into_iter().take(FLOWS).map(flow);
+        ClassSnapshot {
+            name: self.classes.name(class).to_owned(),
+            requests,
+            cost,
+            counts: state.scheduler.counts_of(class),
+            flows: flows.collect(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use sluicegate_core::key::View;
 use super::dispatch::Dispatch;
 use super::in_service::{HoldUntil, InService};
 use super::nesting::{InsideGuard, StartMark};
-use super::refusal::WhenShed;
+use super::refusal::{RespondFn, WhenShed, announce};
 use super::requests::{Describe, Requests};
 use super::shared::Shared;
 use crate::scheduler::{Shed, ShedReason};
@@ -27,12 +27,10 @@ pub struct ThrottleLayer<R = Requests> {
     requests: R,
     /// Makes the response of a request that is refused, where the operator has given a function.
     pub(super) respond: Option<Arc<RespondFn>>,
-    pub(super) when_shed: WhenShed,
+    when_shed: WhenShed,
     pub(super) hold_until: HoldUntil,
     announces: bool,
 }
-
-pub(super) type RespondFn = dyn Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync;
 
 impl<R> ThrottleLayer<R> {
     pub(super) fn new(shared: Arc<Shared>, requests: R) -> Self {
@@ -101,6 +99,21 @@ impl<R> ThrottleLayer<R> {
     /// What to do with a request whose wait is over.
     pub(super) fn waited(&self, result: Result<InService, Shed>) -> Dispatch {
         self.or_degraded(result.map_or_else(Dispatch::Refuse, Dispatch::Start))
+    }
+
+    /// The response of a request that is [refused](WhenShed::response).
+    pub(super) fn response(
+        &self,
+        shed: &Shed,
+        content_type: Option<&[u8]>,
+        request: impl FnOnce() -> Parts,
+    ) -> Response<Bytes> {
+        let respond = self.respond.as_deref();
+        let mut response = self.when_shed.response(respond, shed, content_type, request);
+        if let Some(shared) = self.announcing() {
+            announce(&shared, response.headers_mut());
+        }
+        response
     }
 
     /// Instead of a refusal, serves less if there is a place for that.

@@ -20,7 +20,6 @@ use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
 use sluicegate_core::response::LazyDecision;
 
-use super::service::Inside;
 use crate::announce::FIELD;
 use crate::layer::dispatch::Dispatch;
 use crate::layer::in_service::{Head, InService};
@@ -64,6 +63,13 @@ pin_project! {
         // Boxed, because it is large and rare: the future of every request is moved a few times.
         Queued { queued: Box<Queued> },
     }
+}
+
+/// What running and waiting requests need: the layer, and the service, which a queued request calls after its wait.
+#[derive(Debug)]
+pub(super) struct Inside<I, R> {
+    pub(super) service: I,
+    pub(super) layer: ThrottleLayer<R>,
 }
 
 /// A request that does not go ahead at once.
