@@ -1,6 +1,6 @@
 //! Tokens taken out of Redis in batches, and spent in this process.
 
-mod counts;
+pub(crate) mod counts;
 mod fetch;
 mod inner;
 mod share;

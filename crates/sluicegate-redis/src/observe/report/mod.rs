@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::failure::{Failure, FailureKind};
-use crate::lease::LeaseCounts;
+use crate::lease::counts::LeaseCounts;
 
 #[cfg(feature = "metrics")]
 mod names;
