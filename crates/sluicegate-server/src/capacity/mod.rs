@@ -9,6 +9,7 @@ mod contact;
 mod election;
 mod file;
 mod lines;
+mod live;
 mod passing;
 mod plan;
 mod pulse;
@@ -22,8 +23,8 @@ use sluicegate_lease::{CapacityService, Pool, Server};
 use self::callers::{ENVOY, check};
 pub(crate) use self::election::Election;
 pub use self::file::LONGEST_LEASE;
+pub(crate) use self::live::LiveCapacities;
 pub(crate) use self::passing::{Masters, Passing};
-use crate::policies::LiveCapacities;
 
 pub(crate) use self::plan::Source;
 pub use self::plan::{BucketId, Capacities};

@@ -1,6 +1,5 @@
 //! The files that a service answers by.
 
-mod capacity;
 mod describe;
 mod domain_set;
 mod domains;
@@ -18,9 +17,9 @@ use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
 use self::domains::LiveDomains;
+use crate::capacity::LiveCapacities;
 use crate::status::PendingStatus;
 
-pub(crate) use self::capacity::LiveCapacities;
 pub use self::xds::{Following, Xds};
 
 /// The policies of a service, which change while it runs. Clones share them.

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::run::Upload;
@@ -10,9 +10,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Either;
 use sluicegate_config::Live;
+use sluicegate_llm::tower::ReadBody;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::proxy::room::{BodyPermit, BufferedBody};
+use crate::proxy::room::BodyPermit;
 use crate::proxy::{forwarded, hop};
 use crate::run::causes;
 
@@ -98,6 +99,47 @@ impl Body for ComingBody {
                 left.as_mut().poll(cx).map(|()| Some(Err(ClientError::Slow)))
             }
         }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body that was read, with its room. Its bytes keep the room until they are sent, however slowly the application reads.
+pub(crate) struct BufferedBody {
+    pub(crate) body: ReadBody<ComingBody>,
+    pub(crate) kept: Arc<BodyPermit>,
+}
+
+/// Bytes in memory, and their room.
+struct BufferedBytes {
+    bytes: Bytes,
+    _kept: Arc<BodyPermit>,
+}
+
+impl AsRef<[u8]> for BufferedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Body for BufferedBody {
+    type Data = Bytes;
+    type Error = ClientError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let keep =
+            |bytes| Bytes::from_owner(BufferedBytes { bytes, _kept: Arc::clone(&self.kept) });
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(keep))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -3,17 +3,10 @@
 //! They are read before anything else is asked: the limits, the throttle, the number of requests of the application. So
 //! their memory needs a bound of its own.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use sluicegate_llm::tower::ReadBody;
 use tokio::sync::Semaphore;
-
-use crate::proxy::request_body::{ClientError, ComingBody};
 
 /// How many bytes of all bodies are kept at once: 64 bodies of the largest length by default, or thousands of usual ones.
 /// A body that comes in pieces is joined in a buffer that may have twice its length.
@@ -80,47 +73,6 @@ impl BodyPermit {
 impl Drop for BodyPermit {
     fn drop(&mut self) {
         self.room.0.add_permits(*self.bytes.get_mut());
-    }
-}
-
-/// A body that was read, with its room. Its bytes keep the room until they are sent, however slowly the application reads.
-pub(crate) struct BufferedBody {
-    pub(crate) body: ReadBody<ComingBody>,
-    pub(crate) kept: Arc<BodyPermit>,
-}
-
-/// Bytes in memory, and their room.
-struct BufferedBytes {
-    bytes: Bytes,
-    _kept: Arc<BodyPermit>,
-}
-
-impl AsRef<[u8]> for BufferedBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Body for BufferedBody {
-    type Data = Bytes;
-    type Error = ClientError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let keep =
-            |bytes| Bytes::from_owner(BufferedBytes { bytes, _kept: Arc::clone(&self.kept) });
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(keep))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -25,9 +25,9 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::proxy::forward::Forward;
 use crate::proxy::problem::no_room;
-use crate::proxy::request_body::{ComingBody, RequestBody};
+use crate::proxy::request_body::{BufferedBody, ComingBody, RequestBody};
 use crate::proxy::response_body::{BoxError, StackBody};
-use crate::proxy::room::{BodyPermit, BufferedBody, Room};
+use crate::proxy::room::{BodyPermit, Room};
 
 type Limited<I> = RateLimit<I, Live, BoxStore, Option<Dialect>>;
 type Throttled = <FileThrottleLayer as Layer<Forward>>::Service;

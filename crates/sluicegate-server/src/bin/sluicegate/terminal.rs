@@ -53,6 +53,18 @@ pub(crate) fn grouped(number: f64) -> String {
     text
 }
 
+/// A span of time, in the unit that fits.
+pub(crate) fn span(seconds: f64) -> String {
+    let (unit, length) = match seconds {
+        ..1.0 => return format!("{:.0} ms", seconds * 1_000.0),
+        ..120.0 => ("seconds", 1.0),
+        ..7_000.0 => ("minutes", 60.0),
+        ..172_800.0 => ("hours", 3_600.0),
+        _ => ("days", 86_400.0),
+    };
+    format!("{:.1} {unit}", seconds / length)
+}
+
 fn escaped_except(kept: &[char], text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for piece in text.split_inclusive(kept) {

@@ -7,7 +7,7 @@ use super::json::Mapping;
 use super::template::{self, Template};
 
 /// The names of `--format`.
-pub(super) const NAMES: &[&str] = &[
+const NAMES: &[&str] = &[
     "combined", "common", "vhost", "envoy", "haproxy", "alb", "json", "caddy", "traefik", "google",
     "azure", "csv",
 ];
@@ -133,6 +133,13 @@ impl Format {
         first: &str,
     ) -> Result<Vec<Self>, String> {
         if let Some(format) = format.filter(|format| !NAMES.contains(format)) {
+            if !format.contains(['$', '%']) {
+                return Err(format!(
+                    "--format: `{format}` is neither the name of a format ({}) nor a format string, which has variables such as \
+                     `$remote_addr` (nginx), `%h` (Apache) or `%REQ(:METHOD)%` (Envoy)",
+                    NAMES.join(", ")
+                ));
+            }
             let mut headers = Headers::default();
             let compiled = template::compile(format, &mut headers)?;
             return Ok(vec![Self {

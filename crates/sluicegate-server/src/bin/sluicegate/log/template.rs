@@ -53,14 +53,8 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
         Dialect::Nginx
     } else if format.contains("%START_TIME") || format.contains("%REQ(") {
         Dialect::Envoy
-    } else if format.contains('%') {
-        Dialect::Apache
     } else {
-        return Err(format!(
-            "--format: `{format}` is neither the name of a format ({}) nor a format string, which has variables such as \
-             `$remote_addr` (nginx), `%h` (Apache) or `%REQ(:METHOD)%` (Envoy)",
-            super::format::NAMES.join(", ")
-        ));
+        Dialect::Apache
     };
     let mut apache = Apache { pattern: None, is_end: false };
     let mut pieces = Vec::new();

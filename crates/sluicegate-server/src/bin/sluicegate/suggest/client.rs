@@ -1,6 +1,7 @@
 //! What is kept of a client, in constant memory.
 
 use super::ladder::{RATES, WINDOWS};
+use crate::terminal::span;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -163,10 +164,7 @@ impl Client {
 
     /// What makes it look automatic, in words.
     pub(super) fn habits(&self) -> String {
-        let mut words = format!(
-            "a request every {} on average",
-            super::report::span(f64::from(self.gaps.mean))
-        );
+        let mut words = format!("a request every {} on average", span(f64::from(self.gaps.mean)));
         if self.is_one_agent && self.has_agents {
             words.push_str(", one agent");
         }

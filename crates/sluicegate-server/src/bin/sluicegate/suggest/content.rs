@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::ladder::{MINUTE, WINDOWS};
-use super::report::{Findings, clients, requests, span};
+use super::report::{Findings, clients, requests};
 use crate::page::{Content, Picture, Traffic, shown};
-use crate::terminal::{grouped, percent};
+use crate::terminal::{grouped, percent, span};
 
 /// Most characters of the rules. Paths are as long as clients make them.
 const RULES: usize = 1 << 16;

@@ -7,7 +7,7 @@ use super::client::Client;
 use super::keying::Keying;
 use super::ladder::{MINUTE, WINDOWS, Window, candidates};
 use super::population::Population;
-use crate::terminal::{grouped, margin, percent};
+use crate::terminal::{grouped, margin, percent, span};
 
 /// What was found out.
 pub(super) struct Findings<'a> {
@@ -26,18 +26,6 @@ pub(super) struct Findings<'a> {
     pub(super) peak: u64,
     /// The names of clients, if they may be shown.
     pub(super) names: &'a [String],
-}
-
-/// A span of time, in the unit that fits.
-pub(super) fn span(seconds: f64) -> String {
-    let (unit, length) = match seconds {
-        ..1.0 => return format!("{:.0} ms", seconds * 1_000.0),
-        ..120.0 => ("seconds", 1.0),
-        ..7_000.0 => ("minutes", 60.0),
-        ..172_800.0 => ("hours", 3_600.0),
-        _ => ("days", 86_400.0),
-    };
-    format!("{:.1} {unit}", seconds / length)
 }
 
 /// The name of a window with its article.

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use sluicegate_config::document::Document;
-use sluicegate_config::{Environment, Event, Format, Live, PolicyFile, SourceLocation};
+use sluicegate_config::{
+    Environment, Event, Format, Live, PolicyError, PolicyFile, SourceLocation,
+};
 
-use super::PoliciesError;
-use crate::capacity::Capacities;
+use super::Capacities;
 
 /// The capacities in force.
 #[derive(Clone)]
@@ -20,7 +21,7 @@ pub(crate) struct LiveCapacities {
 }
 
 impl LiveCapacities {
-    pub(super) fn open(path: &Path) -> Result<Self, PoliciesError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, PolicyError> {
         let read: Arc<Mutex<Option<Capacities>>> = Arc::default();
         let take = |read: &Mutex<Option<Capacities>>| {
             read.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -36,9 +37,7 @@ impl LiveCapacities {
         };
         let format = Format::new(reader, "there is no capacity");
         let live = Live::open(PolicyFile::new(path).format(format), Environment::new())?;
-        let Some(first) = take(&read) else {
-            return Err(PoliciesError::about(path, "the file was not read"));
-        };
+        let first = take(&read).expect("a file that is open was read");
         let in_force = Arc::new(ArcSwap::from_pointee(first));
         let shared = Arc::downgrade(&in_force);
         live.on_event(move |event| {
