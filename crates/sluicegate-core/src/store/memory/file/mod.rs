@@ -34,7 +34,6 @@ use self::read::{Saved, Unreadable};
 use self::restore::Forgotten;
 use self::writer::{SAME, Writer};
 use super::{Inner, MemoryBuilder};
-use crate::clock::Clock;
 use crate::key::hash::KeyHash;
 use crate::limit::bounded;
 use crate::standard_error::{self, is_recorded};
@@ -210,15 +209,15 @@ pub(super) fn read_only(builder: &MemoryBuilder, bytes: &[u8], is_page: bool) ->
 /// A store with the rows of a file.
 fn restored(builder: &MemoryBuilder, saved: &Saved<'_>) -> (Inner, Forgotten) {
     let clock = builder.clock.clone().unwrap_or_default();
-    let ahead = ahead(saved, &clock);
+    let resumed = resumed(saved.times, clock.wall());
+    let ahead = ahead(saved, clock.now(), resumed);
     let inner = builder.inner(clock, ahead, KeyHash::from_bytes(saved.secret));
-    let forgotten = inner.restore(saved);
+    let forgotten = inner.restore(saved, resumed);
     (inner, forgotten)
 }
 
-/// What the time of the store is ahead of its clock; wraps around where it is behind.
-fn ahead(saved: &Saved<'_>, clock: &Clock) -> u64 {
-    let (now, resumed) = (clock.now(), resumed(saved.times, clock.wall()));
+/// What the time of the store, which goes on at `resumed`, is ahead of its clock; wraps around where it is behind.
+fn ahead(saved: &Saved<'_>, now: u64, resumed: u64) -> u64 {
     let is_same = now.abs_diff(resumed) <= SAME;
     if is_same || !saved.rows().any(|(.., row)| row.until > resumed) {
         return 0;

@@ -13,10 +13,12 @@ use super::scan::SavedRows;
 pub(super) struct Forgotten(pub(super) usize);
 
 impl Inner {
-    /// Takes over the rows that have not recovered.
-    pub(super) fn restore(&self, saved: &Saved<'_>) -> Forgotten {
+    /// Takes over the rows that have not recovered by `resumed`, the time at which that of the file goes on. The time of
+    /// this store is an earlier one if no row was left and the clock is behind.
+    pub(super) fn restore(&self, saved: &Saved<'_>, resumed: u64) -> Forgotten {
         let mut forgotten = Forgotten::default();
-        for (kind, bucket, row) in saved.rows().filter(|(.., row)| row.until > self.base) {
+        let recovered = resumed.max(self.base);
+        for (kind, bucket, row) in saved.rows().filter(|(.., row)| row.until > recovered) {
             if !self.restore_row((kind, bucket), row) {
                 forgotten.0 += 1;
             }

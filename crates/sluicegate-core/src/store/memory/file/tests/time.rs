@@ -92,6 +92,34 @@ fn when_nothing_is_left_the_time_is_that_of_the_wall_clock() {
     clock.advance(2 * MINUTE);
     let kept = kept.restarted(100, &clock);
     assert_eq!(kept.store.0.moment().now, clock.now());
+    assert!(admits(&kept.store, limit, 1));
+}
+
+/// The row that has recovered says that it was written in the future. It neither refuses, nor gives that time to the other
+/// limits of a request.
+#[test]
+fn a_clock_that_is_behind_revives_nothing_that_has_recovered() {
+    for recovered in limits() {
+        let clock = ManualClock::at(NOW);
+        let mut kept = StoreOnDisk::new(100, &clock);
+        while admits(&kept.store, recovered, 1) {}
+        kept.write();
+        clock.set(NOW - 48 * HOUR);
+        let builder = || Memory::builder().capacity(100).clock(&clock);
+        let mut kept = StoreOnDisk::start(builder(), Some(kept.file()));
+        kept.write();
+        clock.advance(3 * HOUR);
+        let kept = kept.restarted(100, &clock);
+        assert_eq!(kept.store.len(), 0, "{recovered}");
+        let other = Limit::per(7, MINUTE);
+        let mut both = charge(recovered, 1, 1);
+        both.add(other, KeyBuf::of(2_u64), 1).expect("room");
+        assert!(kept.store.take(&both).now().expect("room").is_admitted(), "{recovered}");
+        clock.advance(HOUR);
+        for _ in 0..7 {
+            assert!(admits(&kept.store, other, 2), "{recovered}");
+        }
+    }
 }
 
 #[test]
