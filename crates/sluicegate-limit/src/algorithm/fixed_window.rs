@@ -2,6 +2,10 @@
 //!
 //! The words are `[start of the window, spent since]`. If more than `count` is spent, the rest is booked in the windows
 //! that follow. Each window is filled before the next.
+//!
+//! In a part of a limit, the words say how much of the whole is spent, as those of a bucket do: a full window is the count
+//! of the whole. So a window that is spent is spent in every part, and a part that shrinks finds no debt. The arithmetic
+//! is in requests of the part. What is read and written is converted.
 
 use crate::exact::{EXACT, Earliest, bounded};
 use crate::state::{Parameters, Words};
@@ -12,21 +16,58 @@ pub(crate) struct FixedWindow {
     period: u64,
     /// Whether a window begins with its first request instead of at a multiple of the period.
     pub(crate) from_first: bool,
+    /// The count of the limit of which this is a part.
+    whole: u64,
 }
 
 impl FixedWindow {
     pub(crate) const fn new(count: u64, period: u64, from_first: bool) -> Self {
-        Self { count, period, from_first }
+        Self { count, period, from_first, whole: count }
+    }
+
+    /// A part that admits `count` in a window.
+    pub(crate) const fn with_count(self, count: u64) -> Self {
+        Self { count, ..self }
     }
 
     /// The numbers that define the meaning of the words, and the capacity.
     pub(crate) const fn parameters(&self) -> Parameters {
-        [self.count, self.period, self.from_first as u64, 0]
+        let whole = if self.whole == self.count { 0 } else { self.whole };
+        [self.count, self.period, self.from_first as u64, whole]
     }
 
     /// The window of those numbers.
-    pub(crate) const fn with_parameters([count, period, from_first, _]: Parameters) -> Self {
-        Self { count, period, from_first: from_first != 0 }
+    pub(crate) const fn with_parameters([count, period, from_first, whole]: Parameters) -> Self {
+        let whole = if whole == 0 { count } else { whole };
+        Self { count, period, from_first: from_first != 0, whole }
+    }
+
+    /// The requests of this part that words of the row stand for. What is left of one counts as one.
+    #[inline]
+    fn requests(&self, spent: u64) -> u64 {
+        if self.whole == self.count { spent } else { self.requests_of_part(spent) }
+    }
+
+    fn requests_of_part(&self, spent: u64) -> u64 {
+        let (windows, fill) = (spent / self.whole, spent % self.whole);
+        let of_fill = (u128::from(fill) * u128::from(self.count)).div_ceil(self.whole.into());
+        // The count of a part is no more than that of the whole, so this is no more than what was spent.
+        windows * self.count + of_fill as u64
+    }
+
+    /// What this part writes for as many requests, which [`requests`](Self::requests) reads as the same number.
+    fn units(&self, requests: u64) -> u64 {
+        if self.whole == self.count {
+            return requests;
+        }
+        let (windows, fill) = (requests / self.count, requests % self.count);
+        let of_fill = u128::from(fill) * u128::from(self.whole) / u128::from(self.count);
+        windows.saturating_mul(self.whole).saturating_add(of_fill as u64)
+    }
+
+    #[inline]
+    fn words(&self, start: u64, requests: u64) -> Words {
+        [start, self.units(requests).min(EXACT / 2)]
     }
 
     /// The amount in the present window that words of other numbers stand for. Also whether marks keep their meaning:
@@ -46,7 +87,7 @@ impl FixedWindow {
         };
         let same = before.period == self.period && before.from_first == self.from_first;
         let fits = spent <= self.count && spent <= before.count;
-        ([begun, spent.min(self.count)], same && fits)
+        (self.words(begun, spent.min(self.count)), same && fits)
     }
 
     pub(crate) fn spent(&self, words: Words, now: u64) -> u64 {
@@ -55,13 +96,13 @@ impl FixedWindow {
 
     pub(crate) fn spent_up_to_all(&self, now: u64, tokens: u64) -> Words {
         let [start, _] = self.current([0; 2], now);
-        [start, tokens.min(self.count)]
+        self.words(start, tokens.min(self.count))
     }
 
     pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
         let [start, spent] = self.current(*words, now);
         let after = spent.saturating_add(cost);
-        *words = [start, after.min(self.count).max(spent)];
+        *words = self.words(start, after.min(self.count).max(spent));
         after <= self.count
     }
 
@@ -69,7 +110,7 @@ impl FixedWindow {
     pub(crate) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
         if then >= start && spent <= self.count {
-            *words = [start, spent.saturating_sub(back)];
+            *words = self.words(start, spent.saturating_sub(back));
         }
     }
 
@@ -93,14 +134,14 @@ impl FixedWindow {
     /// it does not fit. In a window that has begun, this needs no division.
     #[inline]
     pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<(Words, u64)> {
-        let [start, spent] = words;
+        let [start, spent] = [words[0], self.requests(words[1])];
         // Within a window that has begun, which is where nearly all requests are, comparing with its start is enough.
         // Only a new window costs a division by the period.
         let has_begun = spent > 0 && now >= start && now - start < self.period;
-        let [start, spent] = if has_begun { words } else { self.current(words, now) };
+        let [start, spent] = if has_begun { [start, spent] } else { self.current(words, now) };
         let after = spent.saturating_add(cost);
         let fresh_in = if after == 0 { 0 } else { self.until(start, 1, now) };
-        (after <= self.count).then_some(([start, after], fresh_in))
+        (after <= self.count).then(|| ([start, self.units(after)], fresh_in))
     }
 
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
@@ -109,7 +150,7 @@ impl FixedWindow {
         // A cost that does not fit into the rest of a window goes to the next window as a whole. The rest stays unused.
         // Then one number says which places are taken: windows before the last place count as full.
         let before = spent.max(window.saturating_mul(self.count));
-        *words = [start, before.saturating_add(cost).min(EXACT / 2)];
+        *words = self.words(start, before.saturating_add(cost));
     }
 
     /// Whether a place `wait` ahead can be booked. The arithmetic has to stay exact. If `another` limit holds the
@@ -126,7 +167,8 @@ impl FixedWindow {
         let Earliest::At(earliest) = self.earliest(words, now, cost, 0) else { return false };
         let window = |wait| (now + wait - start) / self.period;
         let before = spent.max(window(wait).saturating_mul(self.count));
-        (!another || window(wait) == window(earliest)) && before.saturating_add(cost) <= EXACT / 2
+        (!another || window(wait) == window(earliest))
+            && self.units(before.saturating_add(cost)) <= EXACT / 2
     }
 
     /// Microseconds until the window of that place begins.
@@ -138,24 +180,25 @@ impl FixedWindow {
     /// Follows a clock that stepped back into the window that it shows.
     pub(crate) fn follow(&self, words: &mut Words, now: u64) {
         if now < words[0] {
-            *words = self.current(*words, now);
+            let [start, spent] = self.current(*words, now);
+            *words = self.words(start, spent);
         }
     }
 
     pub(crate) fn force(&self, words: &mut Words, now: u64, cost: u64) {
         let [start, spent] = self.current(*words, now);
-        *words = [start, spent.saturating_add(cost).min(EXACT / 2)];
+        *words = self.words(start, spent.saturating_add(cost));
     }
 
     /// Gives back in the window in which it was spent, and only while no other request is booked after it.
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
         // The receipt has the words as they were after its charge, so its last window is the one that it was booked in.
-        let (own, _) = self.last_window(receipt[1]);
+        let (own, _) = self.last_window(self.requests(receipt[1]));
         let (last, fill) = self.last_window(spent);
         // By its absolute beginning: `start` moves on with each window, so the same window has another index then.
         if self.begin(receipt[0], own) == self.begin(start, last) {
-            *words = [start, spent - back.min(fill)];
+            *words = self.words(start, spent - back.min(fill));
         }
     }
 
@@ -185,8 +228,10 @@ impl FixedWindow {
         (last, spent - last * self.count)
     }
 
-    /// A clock that stepped back keeps what was spent, in the window that it stepped into.
+    /// The beginning of the present window, and the requests that are spent since. A clock that stepped back keeps what was
+    /// spent, in the window that it stepped into.
     fn current(&self, [start, spent]: Words, now: u64) -> Words {
+        let spent = self.requests(spent);
         // An empty row has no phase. A window that begins with its first request begins now; the others begin at the
         // border.
         let fresh = if self.from_first { now } else { now - now % self.period };
@@ -243,6 +288,31 @@ mod tests {
         // No later request gets in before the booked one.
         assert_eq!(ALIGNED.earliest(words, 1_050, 1, 0), Earliest::At(50));
         assert_eq!(ALIGNED.earliest(words, 1_050, 2, 0), Earliest::At(150));
+    }
+
+    #[test]
+    fn a_part_reads_the_requests_that_it_has_written() {
+        for (count, whole) in [(1, 8), (2, 8), (3, 8), (7, 8), (66, 100), (1, EXACT / 2 - 1)] {
+            let part = FixedWindow::new(whole, 100, false).with_count(count);
+            assert_eq!(FixedWindow::with_parameters(part.parameters()), part);
+            for requests in 0..(3 * count).min(300) {
+                let units = part.units(requests);
+                assert_eq!(part.requests(units), requests, "{count} of {whole}");
+                // What others have spent is rounded up, and never less after it is written again.
+                assert_eq!(part.requests(units + 1), requests + 1, "{count} of {whole}");
+                assert!(part.units(part.requests(units + 1)) > units);
+            }
+            assert_eq!(part.units(count), whole);
+        }
+    }
+
+    #[test]
+    fn what_a_part_owes_ends_at_the_bound() {
+        let part = FixedWindow::new(EXACT / 4, 100, false).with_count(1);
+        let mut words = spent(part, 1_000, 1);
+        part.force(&mut words, 1_000, u64::MAX);
+        assert_eq!(words, [1_000, EXACT / 2]);
+        assert!(!part.books(words, 1_000, 1, 10_000, false));
     }
 
     #[test]

@@ -2,14 +2,13 @@ use alloc::borrow::Cow;
 
 use crate::algorithm::Algorithm;
 use crate::algorithm::concurrency::Concurrency;
-use crate::algorithm::fixed_window::FixedWindow;
 use crate::algorithm::sliding_log::{Log, SlidingLog};
 use crate::algorithm::stepped_bucket::SteppedBucket;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::decision::LimitStatus;
 use crate::error::LimitError;
 use crate::exact::bounded;
-use crate::limit::{AlgorithmSpec, Limit};
+use crate::limit::{AlgorithmSpec, Limit, Name};
 use crate::part::Part;
 use crate::state::{Receipt, State, Step, Words};
 use crate::text::NamePiece;
@@ -18,6 +17,10 @@ use crate::text::NamePiece;
 pub trait LimitInternals: Sized {
     /// Compares like `==`, but faster: the identity already includes the name.
     fn is_same(&self, other: &Self) -> bool;
+
+    /// Whether both show the same name, if they have the same identity. Limits that are shown under another name than that
+    /// of their row may not.
+    fn is_named_like(&self, other: &Self) -> bool;
 
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing to
     /// record of refusals, and no shadow.
@@ -79,8 +82,8 @@ pub trait LimitInternals: Sized {
     /// Drops what a log holds in vain, and nothing else.
     fn tidy_log(&self, state: &mut State, now: u64);
 
-    /// A part of the limit, for parts that may change from one request to the next. Rows that one part has written mean
-    /// the same in every other part. `None` if the part admits nothing.
+    /// A part of the limit, for parts that may change from one request to the next. Rows that one part of a bucket or of a
+    /// fixed window has written mean the same in every other part. `None` if the part admits nothing.
     ///
     /// The rate of a bucket is divided exactly. What it holds at once is divided too, and is at least one request. The
     /// counts of windows, logs, stepped refills and concurrency are rounded down, but not below `least`.
@@ -126,6 +129,12 @@ impl LimitInternals for Limit {
             && self.shadow == other.shadow
             && self.when_full == other.when_full
             && self.spec == other.spec
+    }
+
+    #[inline]
+    fn is_named_like(&self, other: &Self) -> bool {
+        let of_rate = |limit: &Self| (limit.count, limit.period, limit.spec);
+        self.name == other.name && (self.name != Name::NONE || of_rate(self) == of_rate(other))
     }
 
     #[inline]
@@ -255,9 +264,7 @@ impl LimitInternals for Limit {
                 portion.spec = AlgorithmSpec::SteppedBucket { burst };
                 Algorithm::SteppedBucket(SteppedBucket::new(count, self.period, burst))
             }
-            Algorithm::FixedWindow(window) => {
-                Algorithm::FixedWindow(FixedWindow::new(count, self.period, window.from_first))
-            }
+            Algorithm::FixedWindow(window) => Algorithm::FixedWindow(window.with_count(count)),
             Algorithm::SlidingWindow(window) => Algorithm::SlidingWindow(window.with_count(count)),
             Algorithm::SlidingLog(log) => Algorithm::SlidingLog(SlidingLog { count, ..log }),
             Algorithm::Concurrency(_) => Algorithm::Concurrency(Concurrency::new(count)),
