@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::{Answer, Charge, Debit, Keys, Outcome, Receipt, remote};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt, remote};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::{Store, StoreError};
@@ -79,7 +79,11 @@ impl Redis {
         let shared = &self.0;
         let refusal = shared.refusals.recall(charge)?;
         // Slots of a cluster may be on servers with different clocks.
-        let is_one_server = matches!(shared.route, Route::One(_)) || charge.keys() == Keys::One;
+        let is_one_server = matches!(shared.route, Route::One(_)) || {
+            let mut keys = charge.debits().map(|debit| &debit.key);
+            let first = keys.next();
+            keys.all(|key| Some(key) == first)
+        };
         is_one_server.then(|| {
             shared.counters.refused_locally();
             refusal

@@ -185,7 +185,7 @@ where
             let written = self.key.write(view, charge.begin(limit, price, self.account.as_ref()));
             return written.or_else(|missing| {
                 charge.forget();
-                if missing.is_exempt() { Ok(()) } else { Err(missing) }
+                self.uncharged(view, missing)
             });
         }
         self.charge_each(view, price, charge)
@@ -206,9 +206,8 @@ impl<K, L, C> By<K, L, C> {
         L: LimitsFor<V>,
     {
         let mut key = KeyBuf::new();
-        match self.key.write(view, &mut key) {
-            Err(missing) if missing.is_exempt() => return Ok(()),
-            written => written?,
+        if let Err(missing) = self.key.write(view, &mut key) {
+            return self.uncharged(view, missing);
         }
         self.limits.each(view, &mut |limit| {
             charge.add_on_account(*limit, key, price, self.account.clone())
@@ -220,11 +219,29 @@ impl<K, L, C> By<K, L, C> {
     fn without_cost<V: View>(&self, view: &V, missing: Missing) -> Result<(), Missing>
     where
         K: Key<V>,
+        L: LimitsFor<V>,
     {
-        match self.key.write(view, &mut KeyBuf::new()).and(Err(missing)) {
-            Err(missing) if missing.is_exempt() => Ok(()),
-            error => error,
+        let missing = self.key.write(view, &mut KeyBuf::new()).err().unwrap_or(missing);
+        self.uncharged(view, missing)
+    }
+
+    /// What becomes of a request for which the key or the cost is missing: an error, unless the key exempts it, or all
+    /// limits are shadows, which refuse nothing.
+    #[cold]
+    fn uncharged<V: View>(&self, view: &V, missing: Missing) -> Result<(), Missing>
+    where
+        L: LimitsFor<V>,
+    {
+        if missing.is_exempt() {
+            return Ok(());
         }
+        let (mut limits, mut shadows) = (0, 0);
+        let known = self.limits.each(view, &mut |limit| {
+            limits += 1;
+            shadows += u32::from(limit.is_shadow());
+            Ok(())
+        });
+        if known.is_ok() && limits > 0 && limits == shadows { Ok(()) } else { Err(missing) }
     }
 }
 

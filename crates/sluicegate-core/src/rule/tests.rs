@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::cost::cost_fn;
+use crate::cost::{cost_fn, cost_from};
 use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, Readings, View};
 use crate::limit::{Limit, Limits, MAX_LIMITS};
 use crate::store::charge::Charge;
@@ -149,6 +149,25 @@ fn a_missing_key_is_an_error_unless_it_is_optional() {
     assert!(charge(&(HOUR.by(Global), MINUTE.by(Query("user"))), &nobody).is_err());
     assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &nobody), Ok(vec![]));
     assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &free()), Ok(vec![(MINUTE, 1)]));
+}
+
+/// A limit on trial, beside one that decides, in either order.
+#[test]
+fn a_shadow_whose_key_or_cost_is_missing_refuses_nothing() {
+    let nobody = Request { user: None, ..free() };
+    let trial = || MINUTE.named("new").shadow().by(Query("user"));
+    assert_eq!(charge(&(HOUR.by(Global), trial()), &nobody), Ok(vec![(HOUR, 1)]));
+    assert_eq!(charge(&(trial(), HOUR.by(Global)), &nobody), Ok(vec![(HOUR, 1)]));
+    assert_eq!(charge(&trial(), &nobody), Ok(vec![]));
+    assert_eq!(charge(&trial().cost(cost_from(Query("user"))), &nobody), Ok(vec![]));
+    let costly = MINUTE.shadow().by(Global).cost(cost_from(Query("user")));
+    assert_eq!(charge(&costly, &nobody), Ok(vec![]));
+    let two = Limits::from([MINUTE.shadow(), HOUR.shadow()]).by(Query("user"));
+    assert_eq!(charge(&two, &nobody), Ok(vec![]));
+    assert_eq!(charge(&two, &free()).map(|charged| charged.len()), Ok(2));
+    // One of these decides, and cannot without the key.
+    let mixed = Limits::from([MINUTE.shadow(), HOUR]).by(Query("user"));
+    assert!(charge(&mixed, &nobody).expect_err("no user").is_client());
 }
 
 #[test]

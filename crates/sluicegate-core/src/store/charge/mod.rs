@@ -140,12 +140,14 @@ impl Charge {
         Ok(())
     }
 
-    /// This charge with each debit replaced by what `map` returns. The limits must stay distinct.
+    /// This charge with each debit replaced by what `map` returns, and without those for which it returns none. The limits
+    /// must stay distinct.
     pub(crate) fn with_each<E>(
         &self,
-        map: impl FnMut(&Debit) -> Result<Debit, E>,
+        mut map: impl FnMut(&Debit) -> Result<Option<Debit>, E>,
     ) -> Result<Self, E> {
-        let debits = self.debits.iter().map(map).collect::<Result<_, _>>()?;
+        let debits = self.debits.iter().filter_map(|debit| map(debit).transpose());
+        let debits = debits.collect::<Result<_, _>>()?;
         Ok(Self { debits, ..*self })
     }
 
@@ -189,10 +191,10 @@ impl Charge {
         self.debits.iter().any(|debit| debit.never_fits(patience))
     }
 
-    /// Whether all limits are charged on one key.
+    /// Whether all limits that decide are charged on one key. A [shadow](Limit::shadow) does not decide.
     #[inline]
     pub fn keys(&self) -> Keys {
-        let mut debits = self.debits.iter();
+        let mut debits = self.debits.iter().filter(|debit| !debit.limit.is_shadow());
         // By comparison, and not by how many rules there were: two rules may well produce the same key.
         let first = debits.next().map(|debit| &debit.key);
         if debits.all(|debit| Some(&debit.key) == first) { Keys::One } else { Keys::Several }

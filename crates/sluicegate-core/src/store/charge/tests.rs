@@ -1,5 +1,7 @@
 use super::*;
+use crate::clock::ManualClock;
 use crate::cost::account::Due;
+use crate::store::{Memory, Store};
 
 fn key(name: &[u8]) -> KeyBuf {
     let mut key = KeyBuf::new();
@@ -98,4 +100,22 @@ fn two_limits_that_would_share_a_row_are_told_apart_by_name() {
     );
     charge.add(other.named("burst"), key(b"a"), 1).expect("another name");
     charge.add(other, key(b"b"), 1).expect("another key");
+}
+
+#[test]
+fn a_shadow_on_another_key_changes_no_verdict_and_no_wait() {
+    let second = Duration::from_secs(1);
+    let verdicts = |has_shadow: bool| {
+        let memory = Memory::builder().capacity(100).clock(&ManualClock::new()).build();
+        let mut charge = Charge::new();
+        for limit in [Limit::leaky_bucket(1, second).queue(5), Limit::per_second(10).burst(4)] {
+            charge.add(limit, key(b"a"), 1).expect("room");
+        }
+        if has_shadow {
+            charge.add(Limit::per_minute(100).shadow(), key(b"all"), 1).expect("room");
+        }
+        [(); 8].map(|()| memory.take(&charge).now().expect("room").verdict())
+    };
+    assert!(verdicts(false).iter().any(|verdict| !verdict.wait().is_zero()));
+    assert_eq!(verdicts(true), verdicts(false));
 }

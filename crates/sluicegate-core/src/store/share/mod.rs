@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::limit::remote::{self, LimitOutcome};
 use crate::limit::{
-    Limit, LimitError, LimitInternals as _, LimitStatus, Outcome, OutcomeInternals as _, Part,
-    Receipt, Step, Verdict,
+    CountedIn, Limit, LimitError, LimitInternals as _, LimitStatus, Outcome, OutcomeInternals as _,
+    Part, Receipt, Step, Verdict,
 };
 use crate::store::blocks::Blocks;
 use crate::store::charge::{Charge, Debit};
@@ -30,11 +31,12 @@ use crate::store::{Answer, AtOnce, Never, Store, StoreError};
 /// | concurrency | the count, rounded down; below one, nothing is admitted, or one if the part is fixed |
 ///
 /// Use buckets unless you need another algorithm. Their part may change at any time: a bucket that was spent is spent
-/// in every part. When a member leaves, the others grow into its part after the [bound](Fleet#the-bound); if a bucket
+/// in every part, and so is a fixed window. When a member leaves, the others grow into its part after the [bound](Fleet#the-bound); if a bucket
 /// takes longer to fill than that, they add at most the burst that the member had left. The same holds for a member
 /// that joins.
 ///
-/// A cost that is more than the part holds is refused. Remaining amounts are those of the part. Names and policies are
+/// A cost that is more than the part holds is refused. A [shadow](Limit::shadow) whose part is nothing is not counted, and
+/// keeps nobody out. Remaining amounts are those of the part. Names and policies are
 /// those of the whole limit.
 ///
 /// It is for limits that all members share, such as [`Global`](crate::Global) ones. A limit by a key whose requests all
@@ -184,16 +186,24 @@ impl<S: PartStore> Share<S> {
         // All limits first, and then the store: a limit whose part is below one must not leave others charged.
         let mut fits = true;
         let charge = whole.with_each(|debit| {
-            let limit = self.portion(&debit.limit, part)?;
-            fits &= limit.is_some();
-            Ok(Debit { limit: limit.unwrap_or(debit.limit), ..debit.clone() })
+            let limit = match self.portion(&debit.limit, part) {
+                // It keeps nobody out, and is left out where its part counts nothing.
+                portion if debit.limit.is_shadow() => portion.unwrap_or_default(),
+                portion => {
+                    let limit = portion?;
+                    fits &= limit.is_some();
+                    limit
+                }
+            };
+            Ok(limit.map(|limit| Debit { limit, ..debit.clone() }))
         });
         let charge = charge.map_err(|reason: LimitError| StoreError::unsupported(reason))?;
         if !fits {
             return Ok(nothing(whole, None));
         }
         let outcome = ask(&self.store, &charge).now()?;
-        Ok(self.told(outcome, &charge, part, whole.never_fits()))
+        let outcome = self.told(outcome, &charge, part, whole.never_fits());
+        Ok(if charge.len() < whole.len() { filled_in(outcome, &charge, whole) } else { outcome })
     }
 
     /// The part of a limit; `None` if that admits nothing.
@@ -215,13 +225,16 @@ impl<S: PartStore> Share<S> {
             verdict => verdict,
         };
         let decision = outcome.decision(charge);
-        Outcome::from_parts(
-            verdict,
-            decision.statuses().cloned().map(|mut status| {
-                status.receipt.part = part.to_bits();
-                status
-            }),
-        )
+        let told = charge.debits().zip(decision.statuses()).map(|(debit, status)| {
+            let mut status = status.clone();
+            status.receipt.part = part.to_bits();
+            // A store inside may refuse by a limit of its own, such as that of a block.
+            match status.limit.id() == debit.limit.id() {
+                true => LimitOutcome::of_status(status),
+                false => LimitOutcome::of_other_numbers(status),
+            }
+        });
+        remote::outcome(verdict, told)
     }
 
     /// How much longer a window is guarded.
@@ -237,7 +250,7 @@ impl<S: PartStore> Share<S> {
             let is_guarded = into < self.guard || into + self.guard >= period;
             is_guarded.then(|| Duration::from_micros(until - into))
         };
-        charge.debits().filter_map(wait).max()
+        charge.debits().filter(|debit| !debit.limit.is_shadow()).filter_map(wait).max()
     }
 
     /// Gives back a charge of an earlier part.
@@ -258,10 +271,29 @@ impl<S: PartStore> Share<S> {
     }
 }
 
-/// A refusal by a part that admits nothing, for so long.
+/// The outcome for all limits of a charge, of one that was decided without some shadows.
+fn filled_in(outcome: Outcome, decided: &Charge, whole: &Charge) -> Outcome {
+    let is_decided = |debit: &Debit| {
+        let mut decided = decided.debits();
+        decided.any(|other| other.limit.id() == debit.limit.id() && other.key == debit.key)
+    };
+    outcome.filled_in(whole.debits().map(|debit| {
+        let counted = if is_decided(debit) { CountedIn::OwnRow } else { CountedIn::Nowhere };
+        (&debit.limit, debit.cost, counted)
+    }))
+}
+
+/// A refusal by a part that admits nothing, for so long. Shadows alone refuse nothing.
 fn nothing(charge: &Charge, left: Option<Duration>) -> Outcome {
+    if charge.debits().all(|debit| debit.limit.is_shadow()) {
+        return filled_in(Outcome::free(), &Charge::new(), charge);
+    }
     let statuses = charge.debits().map(|debit| {
         let mut status = LimitStatus::fresh(debit.limit);
+        if debit.limit.is_shadow() {
+            status.uncounted = true;
+            return status;
+        }
         (status.remaining, status.refused) = (0, true);
         (status.window, status.reset, status.retry) = (left, left, left);
         status
@@ -297,7 +329,11 @@ impl<S: PartStore> Store for Share<S> {
     }
 
     fn reset(&self, charge: &Charge) -> Answer<Never> {
-        Answer::Now(self.ask(charge, |store, charge| store.reset(charge)))
+        // By the whole limits, which have the same rows: it forgets also where this process has no part at the moment.
+        Answer::Now(match self.store.reset(charge).now() {
+            Ok(_) => self.ask(charge, |store, charge| store.peek(charge)),
+            Err(error) => Err(error),
+        })
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {

@@ -132,7 +132,11 @@ fn a_key_that_is_blocked_inside_of_a_share_is_blocked_for_as_long() {
     let take = || store.take(&charge(Limit::per_minute(8), 1)).now().expect("a decision");
     assert!(take().is_admitted());
     blocks.block("api", SECOND).now().expect("a block");
-    assert_eq!(take().retry_after(), Some(SECOND));
+    let refused = take();
+    assert_eq!(refused.retry_after(), Some(SECOND));
+    let decision = refused.decision(&charge(Limit::per_minute(8), 1));
+    let policies: Vec<_> = decision.statuses().map(|status| status.limit.own_name()).collect();
+    assert_eq!(policies, [Some("blocked")]);
     clock.advance(SECOND);
     assert!(take().is_admitted());
     assert!(!take().is_admitted(), "two of eight");

@@ -1,12 +1,15 @@
 mod fixed;
 mod fleet;
 mod model;
+mod shadows;
+mod windows;
 
 use std::time::Duration;
 
 use super::*;
 use crate::clock::ManualClock;
 use crate::key::KeyBuf;
+use crate::store::set_spent::SetSpent;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -205,6 +208,29 @@ fn a_charge_is_given_back_as_it_was_charged_though_the_part_has_changed() {
         clock.advance(3 * SECOND);
         // All of it is there again, and not more.
         assert_eq!(admitted(&store, limit), 2, "{limit}");
+    }
+}
+
+#[test]
+fn what_is_reset_without_a_part_is_forgotten() {
+    for limit in eight().into_iter().filter(|limit| !limit.is_held()) {
+        // Not a member, a part that is nothing for most limits, and one that is guarded.
+        for (count, guard) in [(0, 0), (9, 0), (1, 1)] {
+            let clock = ManualClock::at(1_000 * MINUTE + SECOND);
+            let (store, fleet) = member_of(1, &clock);
+            let guarded = store.clone().guard(30 * SECOND * guard);
+            let set = || SetSpent::new(guarded.clone(), charge(limit, 0), 0).now();
+            let reset = || guarded.reset(&charge(limit, 1)).now().map(drop);
+            for forget in [&set as &dyn Fn() -> Result<(), StoreError>, &reset] {
+                assert_eq!(admitted(&store, limit), 8, "{limit}");
+                fleet.see(count);
+                forget().expect("it is forgotten");
+                fleet.see(0);
+                fleet.open();
+                fleet.see(1);
+            }
+            assert_eq!(admitted(&store, limit), 8, "{limit}");
+        }
     }
 }
 
