@@ -44,6 +44,34 @@ fn what_no_request_can_have_is_an_error_when_it_is_made() {
     assert!(rule.charge(&Request::default(), &mut charge).unwrap_err().is_server());
 }
 
+/// It is unknown which of two values a handler reads.
+#[test]
+fn a_second_value_is_no_way_to_an_exception() {
+    let query = |pairs: &str| Request { query: Some(pairs.into()), ..Request::default() };
+    let cookie = |pairs: &str| Request::default().header("cookie", pairs);
+    let header = |[one, two]: [&str; 2]| Request::default().header("x", one).header("x", two);
+    for values in [["a", "b"], ["b", "a"], ["a", ""], ["", "a"], ["a", "a"]] {
+        let [one, two] = values;
+        let (pairs, cookies) = (format!("x={one}&x={two}"), format!("x={one}; x={two}"));
+        let is_one = one == two;
+        assert_eq!(holds(Not(Query("x").equals("a")), &query(&pairs)), !is_one, "{values:?}");
+        assert_eq!(holds(Not(Cookie("x").equals("a")), &cookie(&cookies)), !is_one, "{values:?}");
+        assert_eq!(holds(Not(Header("x").equals("a")), &header(values)), !is_one, "{values:?}");
+        let is_there = values.iter().all(|value| !value.is_empty());
+        assert_eq!(holds(Not(Query("x").is_present()), &query(&pairs)), !is_there, "{values:?}");
+        assert_eq!(
+            holds(Not(Cookie("x").is_present()), &cookie(&cookies)),
+            !is_there,
+            "{values:?}"
+        );
+        assert_eq!(holds(Not(Header("x").is_present()), &header(values)), !is_there, "{values:?}");
+        // A limit on one of them is not missed either.
+        assert!(holds(Query("x").equals("a"), &query(&pairs)), "{values:?}");
+    }
+    let host = Request { host: Some("EXAMPLE.com:80".into()), ..Request::default() };
+    assert!(!holds(Not(Header("host").equals("example.com")), &host));
+}
+
 #[test]
 fn head_is_no_way_around_a_limit_on_get() {
     let request = |method: &str| Request { method: method.into(), ..Request::default() };

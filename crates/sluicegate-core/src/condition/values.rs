@@ -14,6 +14,11 @@ pub trait Values<V: View> {
     /// Whether one of the values passes the test.
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing>;
 
+    /// Whether a value passes the test and none fails it, so that it passes whichever of them a handler reads.
+    fn only(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(self.any(view, &test)? && !self.any(view, |value| !test(value))?)
+    }
+
     /// Who writes the values: the client, unless an implementation says otherwise.
     fn chosen_by(&self) -> ChosenBy {
         ChosenBy::Client
@@ -34,6 +39,12 @@ impl<V: View, N: AsRef<str>> Values<V> for Header<N> {
             return Ok(true);
         }
         if is_token(name.as_bytes()) { Ok(false) } else { Err(no_header_name(name)) }
+    }
+
+    fn only(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        // The one host is written in several forms, and one of them is enough.
+        let is_host = is_host(self.0.as_ref());
+        Ok(self.any(view, &test)? && (is_host || !self.any(view, |value| !test(value))?))
     }
 }
 
@@ -90,7 +101,7 @@ macro_rules! conditions {
 
 conditions! {
     /// Holds if a line of the header is `value`, byte for byte, without the spaces and tabs around it. If the header
-    /// is sent twice, one of the lines has to be equal.
+    /// is sent twice, one of the lines has to be equal, and under [`Not`](crate::condition::Not) all of them.
     ///
     /// ```
     /// use sluicegate::{Header, Ip, Limit};
@@ -99,10 +110,10 @@ conditions! {
     /// ```
     Header;
     /// Holds if the parameter is `value`, after its name and value are percent-decoded. If the parameter is there
-    /// twice, one of the values has to be equal. A parameter without a value, as in `?debug`, equals the empty text.
+    /// twice, one of the values has to be equal, and under [`Not`](crate::condition::Not) all of them. A parameter without a value, as in `?debug`, equals the empty text.
     Query;
     /// Holds if the cookie is `value`, after its name and value are percent-decoded. If the cookie is sent twice, one
-    /// of the values has to be equal.
+    /// of the values has to be equal, and under [`Not`](crate::condition::Not) all of them.
     Cookie;
     /// Holds if the claim is `value`.
     ///
@@ -126,6 +137,10 @@ impl<V: View, S: Values<V>> Condition<V> for Equals<S> {
         self.source.any(view, |value| value == self.value.as_bytes())
     }
 
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.source.only(view, |value| value == self.value.as_bytes())
+    }
+
     fn chosen_by(&self) -> ChosenBy {
         self.source.chosen_by()
     }
@@ -140,6 +155,10 @@ pub struct Present<S> {
 impl<V: View, S: Values<V>> Condition<V> for Present<S> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         self.source.any(view, |value| !value.is_empty())
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.source.only(view, |value| !value.is_empty())
     }
 
     fn chosen_by(&self) -> ChosenBy {

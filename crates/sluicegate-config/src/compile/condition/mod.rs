@@ -147,16 +147,14 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Route(test) => test.surely_holds(view),
             Self::Not(condition) => Ok(!condition.holds(view)?),
             Self::Any(test) => test.surely_holds(view),
+            Self::Header(test) => test.surely_holds(view),
+            Self::Query(test) => test.surely_holds(view),
+            Self::Cookie(test) => test.surely_holds(view),
+            Self::Wildcard(test) => test.surely_holds(view),
             // The result of these is always certain.
-            Self::Host(_)
-            | Self::Header(_)
-            | Self::Query(_)
-            | Self::Cookie(_)
-            | Self::Claim(_)
-            | Self::Network(_)
-            | Self::Hours(_)
-            | Self::Geo(_)
-            | Self::Wildcard(_) => self.holds(view),
+            Self::Host(_) | Self::Claim(_) | Self::Network(_) | Self::Hours(_) | Self::Geo(_) => {
+                self.holds(view)
+            }
         }
     }
 
@@ -169,8 +167,16 @@ impl<V: View, S: Values<V>> CoreCondition<V> for Value<S> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         match self {
             Self::Present(present) => present.holds(view),
-            Self::Absent(present) => Ok(!present.holds(view)?),
+            Self::Absent(present) => Ok(!present.surely_holds(view)?),
             Self::Equal(equal) => equal.holds(view),
+        }
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        match self {
+            Self::Present(present) => present.surely_holds(view),
+            Self::Absent(present) => Ok(!present.holds(view)?),
+            Self::Equal(equal) => equal.surely_holds(view),
         }
     }
 
@@ -229,15 +235,25 @@ fn day(day: Weekday) -> absent::Weekday {
 
 impl<V: View> CoreCondition<V> for Wildcard {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
+        self.compare(view, false)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.compare(view, true)
+    }
+}
+
+impl Wildcard {
+    fn compare<V: View>(&self, view: &V, surely: bool) -> Result<bool, Missing> {
         match &self.key {
-            Key::Header(name) => self.values(view, &Header(name)),
-            Key::Cookie(name) => self.values(view, &Cookie(name)),
-            Key::Query(name) => self.values(view, &Query(name)),
-            Key::Claim(name) => self.values(view, &Claim(name)),
+            Key::Header(name) => self.values(view, &Header(name), surely),
+            Key::Cookie(name) => self.values(view, &Cookie(name), surely),
+            Key::Query(name) => self.values(view, &Query(name), surely),
+            Key::Claim(name) => self.values(view, &Claim(name), surely),
             Key::Method => Ok(self.fits(view.method().as_bytes())),
             Key::Path => Ok(self.fits(view.path().as_bytes())),
             Key::Route => Ok(view.route().is_some_and(|route| self.fits(route.as_bytes()))),
-            Key::Host => self.values(view, &Host),
+            Key::Host => self.values(view, &Host, surely),
             // The reader of a format compares these by other conditions.
             Key::Ip
             | Key::Global
@@ -249,11 +265,17 @@ impl<V: View> CoreCondition<V> for Wildcard {
             | Key::All(_) => Ok(false),
         }
     }
-}
 
-impl Wildcard {
-    fn values<V: View>(&self, view: &V, values: &impl Values<V>) -> Result<bool, Missing> {
-        let is_any = values.any(view, |value| self.fits(value))?;
+    fn values<V: View>(
+        &self,
+        view: &V,
+        values: &impl Values<V>,
+        surely: bool,
+    ) -> Result<bool, Missing> {
+        let is_any = match surely {
+            true => values.only(view, |value| self.fits(value))?,
+            false => values.any(view, |value| self.fits(value))?,
+        };
         Ok(is_any && !(self.every && values.any(view, |value| !self.fits(value))?))
     }
 

@@ -139,6 +139,19 @@ fn conditions() {
         )),
     );
     plain(
+        &when("{ not = { header = { x-beta = \"1\" } } }"),
+        by_ip().when(Not(Header("x-beta").equals("1"))),
+    );
+    plain(
+        &when("{ not = { query = { debug = true } } }"),
+        by_ip().when(Not(Query("debug").is_present())),
+    );
+    plain(&when("{ query = { debug = false } }"), by_ip().when(Not(Query("debug").is_present())));
+    plain(
+        &when("{ not = { cookie = { session = \"a\" } } }"),
+        by_ip().when(Not(Cookie("session").equals("a"))),
+    );
+    plain(
         &when("{ not = { method = \"GET\", route = \"/\" } }"),
         by_ip().when(Not((Method.is("GET"), Route.is("/")))),
     );

@@ -26,8 +26,15 @@ pub(super) fn request(dice: &mut Dice) -> Request<()> {
         "/api/7/items",
         "/pay?amount=2.5",
     ]);
-    let query =
-        dice.one_of(&["", "", "?debug=1", "?debug", "?amount=0.251", "?amount=much", "?k=a&k=b"]);
+    let query = dice.one_of(&[
+        "",
+        "?debug=1",
+        "?debug",
+        "?debug=1&debug=",
+        "?amount=0.251",
+        "?amount=much",
+        "?k=a&k=b",
+    ]);
     let target = if path.contains('?') { path.to_owned() } else { format!("{path}{query}") };
     let mut request = Request::builder().method(dice.one_of(&["GET", "POST", "PUT"])).uri(target);
     for (name, values) in [
