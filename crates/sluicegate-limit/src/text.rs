@@ -216,8 +216,8 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<(Limit, Vec<String>), LimitError> {
             _ => Limit::try_per(count, period)?,
         }
     };
-    // About the whole limit: the name may come after this option.
-    let mut carried = false;
+    // Both are about the whole limit: the burst and the soft limit, or the name, may come after them.
+    let (mut over, mut carried) = (None, false);
     let mut options = Vec::<String>::new();
     while let Some(option) = tokens.next() {
         if options.contains(&option) {
@@ -236,7 +236,10 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<(Limit, Vec<String>), LimitError> {
             "count-refused" => limit.try_count_refused()?,
             "min-gap" => limit.try_min_gap(tokens.time()?)?,
             "soft" => limit.try_soft(tokens.number()?)?,
-            "over" => limit.try_over_percent(tokens.percent()?)?,
+            "over" => {
+                over = Some(tokens.percent()?);
+                limit
+            }
             "ban" => tokens.ban(limit)?,
             "shadow" => limit.try_shadow()?,
             "when-full" => limit.when_full(tokens.when_full()?),
@@ -258,6 +261,9 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<(Limit, Vec<String>), LimitError> {
                 ));
             }
         };
+    }
+    if let Some(percent) = over {
+        limit = limit.try_over_percent(percent)?;
     }
     // About the whole limit, too: the resolution comes after the count.
     limit.check_length()?;

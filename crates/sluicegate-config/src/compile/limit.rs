@@ -87,6 +87,9 @@ fn report_twice(
         ("burst", "burst", table.burst.is_some()),
         ("over", "over", table.over.is_some()),
         ("soft", "soft", table.soft.is_some()),
+        // What is over the limit is worked out from the burst, and makes it the soft limit.
+        ("burst", "over", table.burst.is_some()),
+        ("soft", "over", table.soft.is_some()),
         ("ban", "ban", table.ban.is_some()),
         ("when_full", "when-full", table.when_full.is_some()),
         ("shadow", "shadow", table.shadow.is_some()),

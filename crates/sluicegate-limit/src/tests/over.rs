@@ -8,6 +8,8 @@ fn what_was_the_limit_becomes_soft_and_some_more_is_admitted() {
     for (text, expanded) in [
         ("100/minute over 10%", "100/minute burst 110 soft 100"),
         ("100/minute burst 25 over 10%", "100/minute burst 27 soft 25"),
+        ("100/minute over 10% burst 200", "100/minute burst 220 soft 200"),
+        ("10 per 10s over 50% stepped burst 60", "10 per 10s stepped burst 90 soft 60"),
         ("10 per 10s stepped burst 60 over 50 %", "10 per 10s stepped burst 90 soft 60"),
         ("fixed 100/minute over 7%", "fixed 107/minute soft 100"),
         ("fixed 5/day from-first over 100%", "fixed 10/day from-first soft 5"),
@@ -40,6 +42,8 @@ fn a_limit_that_cannot_be_exceeded_is_an_error_that_says_so() {
     assert!(error("leaky 1/s queue 5 over 10%").contains("make the queue longer"));
     assert!(error("1/s over 0%").contains("not over it"));
     assert!(error("9/s soft 5 over 10%").contains("a soft limit already"));
+    assert!(error("9/s over 10% soft 5").contains("a soft limit already"));
+    assert!(error("leaky 1/s over 10% queue 5").contains("make the queue longer"));
     assert!(error("9/s over 10").contains("ends too soon"));
     assert!(error("9/s over 10 soft").contains("percent"));
     assert!(error("9/s over").contains("ends too soon"));

@@ -57,6 +57,14 @@ fn a_limit_that_is_none() {
             "4:44: rules[0].limits[0].burst: `rate` says this too, by `burst`: expected it in one of the two places",
         ),
         (
+            "[{ rate = \"10/s over 10%\", burst = 7 }]",
+            "4:46: rules[0].limits[0].burst: `rate` says this too, by `over`: expected it in one of the two places",
+        ),
+        (
+            "[{ rate = \"10/s over 10%\", soft = 7 }]",
+            "4:45: rules[0].limits[0].soft: `rate` says this too, by `over`: expected it in one of the two places",
+        ),
+        (
             "[{ rate = \"10/s named a\", name = \"b\" }]",
             "4:43: rules[0].limits[0].name: `rate` says this too, by `named`: expected it in one of the two places",
         ),
