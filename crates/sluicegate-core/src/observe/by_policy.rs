@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::http::line::Line;
-use crate::limit::Limit;
+use crate::limit::{Limit, LimitInternals as _};
 
 /// The number of policies that are kept apart. Rules that choose limits for each request can name any number.
 pub(crate) const MOST: usize = 64;
@@ -51,8 +51,8 @@ impl Names {
 }
 
 pub(crate) struct Policy<T> {
-    /// The identity of one of the policy's limits. Most policies have only one.
-    id: u64,
+    /// One of the policy's limits. Most policies have only one.
+    limit: Limit,
     pub(crate) name: Box<str>,
     pub(crate) kept: T,
 }
@@ -71,9 +71,11 @@ impl<T> ByPolicy<T> {
     /// The data for the policy of `limit`, made from its name if there is none yet.
     #[inline]
     pub(crate) fn of(&self, limit: &Limit, make: impl Fn(&str) -> T) -> &Policy<T> {
-        // The identity includes the name, so limits of one identity are of one policy. Comparing all their numbers took
-        // 146 instructions for each request.
-        let same = self.iter().find(|policy| policy.id == limit.id());
+        // Limits of one identity have one name, unless they are shown under another than that of their row. Comparing all
+        // their numbers took 146 instructions for each request.
+        let same = self
+            .iter()
+            .find(|policy| policy.limit.id() == limit.id() && policy.limit.is_named_like(limit));
         same.unwrap_or_else(|| self.by_name(limit, make))
     }
 
@@ -82,7 +84,7 @@ impl<T> ByPolicy<T> {
         let mut line = Line::new();
         write!(line, "{}", limit.name()).expect("a line takes everything");
         let new =
-            |name: &str| Box::new(Policy { id: limit.id(), name: name.into(), kept: make(name) });
+            |name: &str| Box::new(Policy { limit: *limit, name: name.into(), kept: make(name) });
         let (others, slots) = self.slots.split_last().expect("there is one for all others");
         for slot in slots {
             let is_new = slot.get().is_none();
@@ -123,6 +125,8 @@ mod tests {
 
     use super::*;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
     fn name(by_policy: &ByPolicy<String>, limit: Limit) -> String {
         let policy = by_policy.of(&limit, str::to_owned);
         assert_eq!(*policy.name, *policy.kept);
@@ -141,6 +145,24 @@ mod tests {
         assert_eq!(name(&by_policy, Limit::per_minute(9)), "9/minute");
         assert_eq!(name(&by_policy, Limit::per_minute(9)), "9/minute");
         assert_eq!(names(&by_policy), ["api", "9/minute"]);
+    }
+
+    /// As after a reload that renames a limit and keeps its row.
+    #[test]
+    fn a_limit_of_the_same_row_is_found_by_the_name_that_it_has_now() {
+        let by_policy = ByPolicy::new();
+        let counted = |limit: Limit| limit.counted_as("row");
+        let [old, new] = ["old", "new"].map(|name| counted(Limit::per_minute(5).named(name)));
+        assert_eq!(old.id(), new.id());
+        for limit in [old, new, old] {
+            assert_eq!(name(&by_policy, limit), limit.name().to_string());
+        }
+        assert_eq!(names(&by_policy), ["old", "new"]);
+        let [few, many] = [5, 9].map(|count| counted(Limit::sliding_log(count, MINUTE)));
+        assert_eq!(few.id(), many.id());
+        for limit in [few, many, few] {
+            assert_eq!(name(&by_policy, limit), limit.name().to_string());
+        }
     }
 
     #[test]

@@ -141,7 +141,9 @@ impl<V: View, C: Conditions<V>> LimitsFor<V> for Cases<C> {
 
 impl<C> KnownLimits for Cases<C> {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
-        self.limits.iter().flat_map(Limits::iter).for_each(each);
+        // What applies in no case has no rows of its own.
+        let apart = self.apart.iter().take(self.apart.len().saturating_sub(1));
+        self.limits.iter().chain(apart).flat_map(Limits::iter).for_each(each);
     }
 }
 

@@ -95,7 +95,24 @@ fn all_limits_of_all_cases_are_known() {
     let cases = when(Method.is("POST"), Limit::per_minute(1)).otherwise(Limit::per_minute(2));
     let mut known = Vec::new();
     cases.named("api").each_limit(&mut |limit| known.push(told(limit)));
-    assert_eq!(known, ["api/minute 1", "api/minute 2"]);
+    assert_eq!(known, ["api/minute 1", "api/minute 2", "api/minute 1"]);
+}
+
+/// The client chooses the method, so that case has rows of its own, and the server chooses the other.
+#[test]
+fn the_limits_that_are_charged_are_among_those_that_are_known() {
+    let rule = when(Method.is("POST"), Limit::per_minute(1))
+        .or(case("PUT"), Limit::per_minute(7))
+        .otherwise(Limit::per_minute(2))
+        .by(Global);
+    let mut known = Vec::new();
+    rule.each_limit(&mut |limit| known.push(*limit));
+    for method in ["POST", "PUT", "GET"] {
+        let mut charge = Charge::new();
+        rule.charge(&claims(method), &mut charge).expect("a key");
+        let debit = charge.debits().next().expect("one");
+        assert!(known.iter().any(|limit| limit.id() == debit.limit.id()), "{method}");
+    }
 }
 
 #[test]
