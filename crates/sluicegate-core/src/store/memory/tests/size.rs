@@ -1,4 +1,8 @@
+use super::super::bucket::Bucket;
+use super::super::one_word::OneWord;
+use super::super::row::{FourRows, FullState, TwoWords};
 use super::*;
+use crate::limit::State;
 
 const ONE_WORD: Limit = Limit::per_minute(60);
 const TWO_WORDS: Limit = Limit::fixed_window(60, MINUTE).from_first();
@@ -26,4 +30,30 @@ fn the_size_of_a_large_store_is_known_within_a_tenth() {
         assert_eq!(store.len() as u64, keys);
         assert!(about.abs_diff(keys) < keys / 10, "{about} of {keys}");
     }
+}
+
+/// What a table takes for each key of its capacity, in tenths of a byte.
+fn tenths_for_each_key<B: Bucket>() -> usize {
+    size_of::<B>() * (100 + B::SPARE) / (10 * B::ROWS)
+}
+
+#[test]
+fn a_key_takes_as_many_bytes_as_the_documentation_says() {
+    if cfg!(not(target_pointer_width = "64")) {
+        return;
+    }
+    assert_eq!(tenths_for_each_key::<OneWord>(), 384);
+    assert_eq!(tenths_for_each_key::<FourRows<TwoWords>>(), 384);
+    assert_eq!(tenths_for_each_key::<FourRows<FullState>>(), 384);
+    // glibc adds 8 bytes, and rounds up to 16.
+    let allocated = |bytes: usize| (bytes + 8).next_multiple_of(16);
+    assert_eq!(allocated(size_of::<State>()), 144);
+    let (limit, mut state) = (Limit::sliding_log(8, MINUTE), State::default());
+    limit.take(&mut state, 0, 1);
+    let log = size_of_val(&**state.log.as_ref().expect("a log"));
+    // Two words for each of the first eight entries.
+    let with_log = 38 + [size_of::<State>(), log, 8 * 16].map(allocated).iter().sum::<usize>();
+    assert!((385..=395).contains(&with_log), "{with_log}");
+    let guide = include_str!("../mod.rs");
+    assert!(guide.contains("144 bytes with glibc") && guide.contains("38.4 bytes for each key"));
 }
