@@ -282,7 +282,8 @@ impl Unpacker {
         let ended = match &mut self.format {
             Format::Inflate(_) => None,
             Format::Brotli(packed) => {
-                Some((brotli::read(packed, allowed, |bytes| sink.read(bytes)), packed.len()))
+                let show = |bytes: &[u8], work| sink.read(bytes) && sink.pay(work);
+                Some((brotli::read(packed, allowed, show), packed.len()))
             }
             Format::Zstd(packed) => Some((zstd::read(packed, sink), packed.len())),
         };

@@ -187,6 +187,60 @@ fn a_body_of_very_many_parts_is_not_all_unpacked() {
     assert!((4_000..20_000).contains(&of("", &members[..members.len() / 20], 1_000).all));
 }
 
+/// Each takes microseconds, and makes nothing or a byte.
+#[test]
+fn a_body_of_very_many_blocks_is_not_all_unpacked() {
+    let parts = |begin: &[(u32, usize)], part: &[(u32, usize)], end: &[(u32, usize)]| {
+        let of = |count| bits(&[begin, &part.repeat(count), end].concat());
+        (of(5), of(2_000))
+    };
+    let (stored, fixed) = ((0, 8), (2, 10));
+    let lengths = [(0, 16), (0xffff, 16)];
+    let header = [(0x8b1f, 16), (8, 32), (0, 32)];
+    let frame = [(0xfd2f_b528, 32), (0x5000, 16)];
+    // A window of 2¹⁶ bytes, and 256 types of literals with two codes for them: one byte each.
+    let block = [
+        [(0, 20), (0b1111_1111_111, 11), (1, 13), (0x191, 9), (0, 24), (0, 8)].to_vec(),
+        vec![(0, 32); 16],
+        [(1, 4), (0, 1), (1, 4), (1, 1), (1, 1), (0, 1), (1, 4), (65, 8), (1, 4), (65, 8)].to_vec(),
+        [(1, 4), (8, 10), (1, 4), (0, 6)].to_vec(),
+    ]
+    .concat();
+    for (codings, (few, many), price) in [
+        ("gzip", parts(&header, &[fixed], &[(3, 10), (0, 64)]), 512),
+        ("gzip", parts(&header, &[&[stored][..], &lengths].concat(), &[(3, 10), (0, 64)]), 512),
+        ("deflate", parts(&[], &[fixed], &[(3, 10)]), 512),
+        ("zstd", parts(&frame, &[(0, 24)], &[(1, 24)]), 512),
+        ("zstd", parts(&[], &[&frame[..], &[(1, 24)]].concat(), &[]), 512),
+        ("br", parts(&[(0, 1)], &block, &[(3, 2)]), 64 * 256),
+    ] {
+        let before = steps();
+        assert_eq!(of(codings, &few, 1_000).all, 4_000, "{codings}");
+        assert!(steps() - before >= 5 * price, "{codings}: {}", steps() - before);
+        let nested = gzip(&many);
+        assert!(nested.len() < 4_000);
+        for (codings, packed) in [(codings.to_owned(), many), (format!("{codings}, gzip"), nested)]
+        {
+            for piece in [1_000, packed.len()] {
+                let before = steps();
+                let estimated = of(&codings, &packed, piece);
+                let paid = steps() - before;
+                assert!(paid <= (1 << 17) + 32 * packed.len(), "{paid}: {codings}");
+                assert!(estimated.all >= 2_000_000, "{estimated:?}: {codings}");
+            }
+        }
+    }
+}
+
+/// The bytes with these numbers in as many bits, the lowest first.
+fn bits(fields: &[(u32, usize)]) -> Vec<u8> {
+    let bits =
+        |&(number, length): &(u32, usize)| (0..length).map(move |at| number >> at.min(31) & 1);
+    let bits: Vec<u32> = fields.iter().flat_map(bits).collect();
+    let byte = |bits: &[u32]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | *bit as u8);
+    bits.chunks(8).map(byte).collect()
+}
+
 /// Other services may have the dictionary, or room for the window.
 #[test]
 fn zstd_that_only_other_services_can_read_costs_the_most() {
