@@ -18,7 +18,8 @@ const MOST: usize = 2 * 1024 * 1024;
 /// The body is kept until it has been read, up to [`at_most`](Self::at_most) bytes, and passed on as it was. A larger one
 /// is answered with `413 Content Too Large`, in the form of [`dialect`](Self::dialect) if there is one. How long a client
 /// may take to send it is for the server's timeouts, and how many are kept at once for a bound around this layer, such as
-/// tower's `GlobalConcurrencyLimitLayer`: each takes up to twice its length.
+/// tower's `GlobalConcurrencyLimitLayer`: each takes up to twice its length, and one in brotli or zstd up to five times
+/// and 160 KiB more.
 #[cfg_attr(feature = "tower", doc = "```")]
 #[cfg_attr(not(feature = "tower"), doc = "```ignore")]
 /// use sluicegate::{Header, Limit, RateLimitLayer};

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
 /// How many bytes of all bodies are kept at once: 64 bodies of the largest length by default, or thousands of usual ones.
-/// A body that comes in pieces is joined in a buffer that may have twice its length.
+/// A body that comes in pieces is joined in a buffer that may have twice its length. One in brotli or zstd is kept for its
+/// estimate too, in buffers that may have three times its length and 160 KiB.
 const ROOM: usize = 128 * 1024 * 1024;
 
 /// There is room for as many bodies of the largest length, where the file allows longer ones.

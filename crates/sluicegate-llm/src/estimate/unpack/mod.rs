@@ -61,11 +61,13 @@ pub(super) struct Budget {
     allowed: usize,
     /// How many of these are left.
     left: usize,
+    /// How many bytes are kept until they are unpacked at the end.
+    kept: usize,
 }
 
 impl Budget {
     pub(super) const fn new() -> Self {
-        Self { sent: 0, allowed: FIRST, left: FIRST }
+        Self { sent: 0, allowed: FIRST, left: FIRST, kept: 0 }
     }
 
     /// Allows for this many more bytes that were sent. It is called as the bytes come, so that the bound holds at every
@@ -83,6 +85,18 @@ impl Budget {
         step(taken);
         self.left -= taken;
         taken
+    }
+
+    /// Adds what it can of `bytes` to `packed`, and returns how many these are. All levels together keep what was sent twice:
+    /// what brotli unpacks to may be brotli too.
+    fn keep(&mut self, bytes: &[u8], packed: &mut Vec<u8>) -> usize {
+        let kept = bytes.len().min((FIRST + 2 * self.sent).saturating_sub(self.kept));
+        self.kept += kept;
+        if packed.capacity() - packed.len() < kept {
+            packed.reserve_exact(kept.max(packed.len() / 4));
+        }
+        packed.extend_from_slice(&bytes[..kept]);
+        kept
     }
 }
 
@@ -261,8 +275,7 @@ impl Unpacker {
                 inflate.read(bytes, &mut Sink { contents, has_contents, named, budget })
             }
             Format::Brotli(packed) | Format::Zstd(packed) => {
-                let read = bytes.len().min((FIRST + budget.sent).saturating_sub(packed.len()));
-                packed.extend_from_slice(&bytes[..read]);
+                let read = budget.keep(bytes, packed);
                 Progress { read, end: if read < bytes.len() { End::Spent } else { End::Read } }
             }
         };

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use sluicegate_core::adapter::steps;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
+use super::{Contents, FIRST, Format, Unpacker};
 use crate::estimate::tests::{gzip, long, of_bytes, zlib};
 use crate::{Estimate, EstimatedTokens};
 
@@ -200,7 +201,7 @@ fn a_body_of_very_many_blocks_is_not_all_unpacked() {
     let frame = [(0xfd2f_b528, 32), (0x5000, 16)];
     // A window of 2¹⁶ bytes, and 256 types of literals with two codes for them: one byte each.
     let block = [
-        [(0, 20), (0b1111_1111_111, 11), (1, 13), (0x191, 9), (0, 24), (0, 8)].to_vec(),
+        [(0, 20), (0x7ff, 11), (1, 13), (0x191, 9), (0, 24), (0, 8)].to_vec(),
         vec![(0, 32); 16],
         [(1, 4), (0, 1), (1, 4), (1, 1), (1, 1), (0, 1), (1, 4), (65, 8), (1, 4), (65, 8)].to_vec(),
         [(1, 4), (8, 10), (1, 4), (0, 6)].to_vec(),
@@ -239,6 +240,42 @@ fn bits(fields: &[(u32, usize)]) -> Vec<u8> {
     let bits: Vec<u32> = fields.iter().flat_map(bits).collect();
     let byte = |bits: &[u32]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | *bit as u8);
     bits.chunks(8).map(byte).collect()
+}
+
+/// What is stored in blocks of deflate may be brotli too, on each level.
+#[test]
+fn what_is_kept_of_a_body_is_bounded_by_what_was_sent() {
+    let stored = |bytes: &[u8]| -> Vec<u8> {
+        let blocks = bytes.chunks(4_095).flat_map(|block| {
+            let length = block.len() as u16;
+            [&[0][..], &length.to_le_bytes(), &(!length).to_le_bytes(), block].concat()
+        });
+        blocks.collect()
+    };
+    let body = stored(&stored(&stored(&[b'a'; 1_000_000])));
+    let mut reader = Estimate::new().reader();
+    reader.encoding(b"deflate, br, br");
+    let mut most = 0;
+    for piece in body.chunks(1_000) {
+        reader.read(piece);
+        let kept = kept(&reader.contents);
+        assert!(
+            4 * kept <= 5 * (FIRST + 2 * reader.budget.sent),
+            "{kept} of {}",
+            reader.budget.sent
+        );
+        most = most.max(kept);
+    }
+    assert!(most > body.len());
+    assert!(reader.finish().all >= 2_000_000);
+}
+
+fn kept(contents: &Contents) -> usize {
+    let of = |unpacker: &Unpacker| match &unpacker.format {
+        Format::Inflate(_) => kept(&unpacker.contents),
+        Format::Brotli(packed) | Format::Zstd(packed) => packed.capacity(),
+    };
+    contents.unpackers.iter().map(of).sum()
 }
 
 /// Other services may have the dictionary, or room for the window.
