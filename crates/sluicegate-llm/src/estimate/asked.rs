@@ -14,6 +14,8 @@ pub(super) struct RequestFields {
     /// The largest bound of any other name or place. It raises the output and never lowers it, because the service may
     /// not know it.
     other: u64,
+    /// Whether it begins like a document.
+    pub(super) is_begun: bool,
     has_messages: bool,
     has_input: bool,
     has_contents: bool,
@@ -99,15 +101,7 @@ impl RequestFields {
     }
 
     fn bound(&mut self, path: &Path, number: Option<u64>, is_text: bool) {
-        // Some services read an array of one number as that number.
-        let mut names = path.names();
-        while let [rest @ .., Name::Item] = names {
-            names = rest;
-        }
-        let Some((name, names)) = names.split_last() else { return };
-        if !is_bound(*name) || is_in_tool(names) {
-            return;
-        }
+        let Some((names, name)) = bound_at(path) else { return };
         match (names, name) {
             ([], Name::MaxTokens) => self.max_tokens.add(number, is_text),
             ([], Name::MaxCompletionTokens) => self.max_completion_tokens.add(number, is_text),
@@ -115,11 +109,22 @@ impl RequestFields {
             ([Name::GenerationConfig], Name::MaxOutputTokens) => self.config.add(number, is_text),
             // In other places, a name that short may mean anything.
             ([] | [Name::GenerationConfig | Name::Parameters], Name::N | Name::BestOf)
-            | ([Name::Item | Name::Batch, ..], Name::N | Name::BestOf) => self.found(*name, number),
+            | ([Name::Item | Name::Batch, ..], Name::N | Name::BestOf) => self.found(name, number),
             (_, Name::N | Name::BestOf) => {}
-            _ => self.found(*name, number),
+            _ => self.found(name, number),
         }
     }
+}
+
+/// The bound of the output that the value at `path` is, and the names that lead to it.
+pub(super) fn bound_at(path: &Path) -> Option<(&[Name], Name)> {
+    // Some services read an array of one number as that number.
+    let mut names = path.names();
+    while let [rest @ .., Name::Item] = names {
+        names = rest;
+    }
+    let (name, names) = names.split_last()?;
+    (is_bound(*name) && !is_in_tool(names)).then_some((names, *name))
 }
 
 /// Whether it is the name of a bound of the output.
@@ -138,6 +143,7 @@ pub(super) const fn is_bound(name: Name) -> bool {
 impl Visit for RequestFields {
     fn open(&mut self, path: &Path) {
         use Name::{Batch, Contents, Input, Item, Messages, Prompt};
+        self.is_begun = true;
         match path.names() {
             [Messages | Prompt, Item] => self.has_messages = true,
             [Input, _] => self.has_input = true,

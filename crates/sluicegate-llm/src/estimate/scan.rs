@@ -59,6 +59,16 @@ impl Default for Scan {
 }
 
 impl Scan {
+    /// What comes next belongs to a value of this name, of which `number` is read already.
+    pub(super) fn begin(&mut self, name: Name, number: Option<Number>) {
+        self.expect(name);
+        self.number = number;
+    }
+
+    fn expect(&mut self, name: Name) {
+        (self.name, self.gap) = (name, if is_short(name) { SHORT_GAP } else { GAP });
+    }
+
     /// Reads the next bytes.
     pub(super) fn read(&mut self, bytes: &[u8], asked: &mut RequestFields) {
         for &byte in bytes {
@@ -121,9 +131,7 @@ impl Scan {
         if self.length > 0 {
             match self.name() {
                 Name::Other => self.gap = self.gap.saturating_sub(self.length),
-                name => {
-                    (self.name, self.gap) = (name, if is_short(name) { SHORT_GAP } else { GAP });
-                }
+                name => self.expect(name),
             }
             self.length = 0;
         }

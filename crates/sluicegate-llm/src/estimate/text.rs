@@ -1,5 +1,5 @@
 use super::Estimate;
-use super::asked::RequestFields;
+use super::asked::{RequestFields, bound_at};
 use super::scan::Scan;
 use super::unicode::Unicode;
 use crate::answer::BYTES_PER_TOKEN;
@@ -42,15 +42,20 @@ impl Text {
     pub(super) fn finish(self, estimate: &Estimate, unread: u64) -> EstimatedTokens {
         let Self { mut unicode, mut document } = self;
         unicode.finish(&mut |bytes| document.read(bytes));
-        let Document { json, mut scan, mut asked, length } = document;
+        let Document { mut json, mut scan, mut asked, length } = document;
+        let is_complete = json.is_complete();
+        json.finish(&mut asked);
         scan.finish(&mut asked);
-        if unread > 0 || !json.is_complete() {
-            let input = length.saturating_add(unread).div_ceil(BYTES_PER_TOKEN);
-            return estimate.tokens(input, asked.output(0)).max(estimate.of_unknown());
-        }
         let text = asked.text().div_ceil(BYTES_PER_TOKEN);
         let media = asked.media.saturating_mul(estimate.media);
         let input = text.saturating_add(media).saturating_add(asked.tokens);
+        if unread > 0 || !is_complete {
+            let length = length.saturating_add(unread).div_ceil(BYTES_PER_TOKEN);
+            // A service may read the document all the same. A byte behind it lowers nothing.
+            let output = if asked.is_begun { estimate.output.min(estimate.unknown) } else { 0 };
+            let tokens = estimate.tokens(length.max(input), asked.output(output));
+            return tokens.max(estimate.of_unknown());
+        }
         estimate.tokens(input, asked.output(estimate.output))
     }
 }
@@ -59,6 +64,11 @@ impl Document {
     fn read(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         let rest = self.json.read(bytes, &mut self.asked);
+        if let Some((path, number)) = self.json.take_broken() {
+            if let Some((_, name)) = bound_at(path) {
+                self.scan.begin(name, number);
+            }
+        }
         self.scan.read(rest, &mut self.asked);
     }
 }

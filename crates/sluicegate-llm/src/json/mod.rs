@@ -104,6 +104,8 @@ pub(crate) struct Json {
     length: u64,
     is_solid: bool,
     number: Number,
+    /// What was expected where it turned out not to be JSON.
+    broken: Option<Expect>,
 }
 
 impl Json {
@@ -115,6 +117,7 @@ impl Json {
             length: 0,
             is_solid: true,
             number: Number::new(),
+            broken: None,
         }
     }
 
@@ -127,22 +130,51 @@ impl Json {
     pub(crate) fn read<'b>(&mut self, bytes: &'b [u8], visit: &mut impl Visit) -> &'b [u8] {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
-            match self.expect {
+            let expect = self.expect;
+            match expect {
                 Expect::Broken => return rest,
                 Expect::Text { is_key } => rest = self.text(rest, is_key, visit),
-                // A number ends with the byte behind it, which is then read again.
-                Expect::Number if !number::goes_on(byte) => self.end_number(visit),
                 // Everything else is a byte at a time. Strings are most of a document, and have the fast way above.
-                expect => {
-                    self.expect = self.next(expect, byte, visit);
-                    if self.expect == Expect::Broken {
-                        return rest;
+                _ => {
+                    // A number ends with the byte behind it.
+                    if expect == Expect::Number && !number::goes_on(byte) {
+                        self.end_number(visit);
                     }
-                    rest = &rest[1..];
+                    self.expect = self.next(self.expect, byte, visit);
+                    if self.expect != Expect::Broken {
+                        rest = &rest[1..];
+                    }
                 }
+            }
+            if self.expect == Expect::Broken {
+                self.broken = Some(expect);
             }
         }
         rest
+    }
+
+    /// No bytes follow. If the document ends within a number, that is shown too.
+    pub(crate) fn finish(&mut self, visit: &mut impl Visit) {
+        if self.expect == Expect::Number {
+            self.end_number(visit);
+        }
+    }
+
+    /// The path of the value in which the document has just broken, if there is one, and what was read of its number. A
+    /// service may read the value all the same: `0xC350`, `'5'`, or one behind a comment.
+    pub(crate) fn take_broken(&mut self) -> Option<(&Path, Option<Number>)> {
+        match self.broken.take()? {
+            Expect::Colon | Expect::Value | Expect::FirstValue | Expect::Word(_) => {
+                Some((&self.path, None))
+            }
+            Expect::Number
+            | Expect::Text { is_key: false }
+            | Expect::Escape { is_key: false }
+            | Expect::Unicode { is_key: false, .. } => {
+                Some((&self.path, (self.length > 0).then_some(self.number)))
+            }
+            _ => None,
+        }
     }
 
     fn next(&mut self, expect: Expect, byte: u8, visit: &mut impl Visit) -> Expect {

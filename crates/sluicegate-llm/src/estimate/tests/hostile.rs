@@ -1,6 +1,6 @@
 //! Requests that a service reads as large ones, and that are written so that an estimate sees a small one.
 
-use super::{input, output};
+use super::{gzip, input, of, of_bytes, output};
 use crate::{Estimate, EstimatedTokens};
 
 #[test]
@@ -139,8 +139,59 @@ fn bounds_that_only_a_lenient_parser_reads_are_found() {
          Content-Transfer-Encoding: 8bit\r\n\r\n50000\r\n--b--"
             .to_owned(),
         "max_tokens: 50000\nprompt: four\n".to_owned(),
+        // The document breaks between the name and the end of the number.
+        r#"{"max_tokens": /**/ 50000}"#.to_owned(),
+        r#"{"max_tokens" /**/ : 50000}"#.to_owned(),
+        r#"{"max_tokens": [/**/ 50000]}"#.to_owned(),
+        r#"{"max_tokens": 0xC350}"#.to_owned(),
+        r#"{"max_tokens": 5_0000}"#.to_owned(),
+        r#"{"max_tokens": '50000'}"#.to_owned(),
+        r#"{"max_tokens": +50000}"#.to_owned(),
+        "{\"max_tokens\": \"\n50000\"}".to_owned(),
+        "{\"max_tokens\": \"50000\n\"}".to_owned(),
     ] {
         assert_eq!(output(&text), 50_000, "{text}");
+        let bytewise = text.as_bytes().chunks(1).fold(Estimate::new().reader(), |mut reader, byte| {
+            reader.read(byte);
+            reader
+        });
+        assert_eq!(bytewise.finish().output, 50_000, "{text}");
+    }
+    // Where it breaks elsewhere, the names that came before bound nothing.
+    for text in [
+        "{\"max_tokens\": 5, \"a\nb\": 50000}",
+        r#"{"max_tokens": 5 /**/, "seed": 50000}"#,
+        r#"{"max_tokens": 5}, 50000"#,
+        r#"{"tools": [{"parameters": {"max_tokens": /**/ 50000}}]}"#,
+    ] {
+        assert_eq!(output(text), 4_000, "{text}");
+    }
+}
+
+/// Some services read a document, and nothing behind it.
+#[test]
+fn a_byte_behind_a_document_lowers_nothing() {
+    let image = r#"{"image_url": {"url": "https://example.com/a.png"}}"#;
+    for text in [
+        "{}".to_owned(),
+        format!(r#"{{"messages": [{{"content": [{}]}}]}}"#, [image; 9].join(",")),
+        r#"{"previous_response_id": "resp_1", "n": 7}"#.to_owned(),
+        r#"{"n": 100, "messages": []}"#.to_owned(),
+        r#"{"prompt": ["a", "b", "c", "d", "e"], "best_of": 3}"#.to_owned(),
+        r#"{"prompt": [1, 2, 3, 4, 5, 6, 7, 8, 9]}"#.to_owned(),
+        format!("[{}]", ["{}"; 40].join(",")),
+        format!(r#"{{"prompt": "{}"}}"#, "word ".repeat(10_000)),
+    ] {
+        let whole = of(Estimate::new(), &text);
+        let more = |bytes: &[u8]| {
+            let estimated = of_bytes(bytes, 1_000);
+            assert_eq!(estimated.max(whole), estimated, "{whole:?}: {}", &text[..2]);
+        };
+        more(format!("{text}x").as_bytes());
+        more(format!("{text},").as_bytes());
+        let packed = gzip(text.as_bytes());
+        more(&[&packed[..], b"x"].concat());
+        more(&gzip(format!("{text}x").as_bytes()));
     }
 }
 
