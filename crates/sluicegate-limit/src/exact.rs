@@ -4,6 +4,8 @@
 //! microseconds, the limit is tried in milliseconds and then in seconds before it is an error. The rate
 //! stays exact; only the moment of admission is on the coarser grid.
 
+use core::time::Duration;
+
 /// Every intermediate of the arithmetic stays below this, so a double holds it exactly.
 pub(crate) const EXACT: u64 = 1 << 53;
 
@@ -24,6 +26,11 @@ pub(crate) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
         (_, 1) => bounded(ticks),
         _ => bounded(ticks.saturating_mul(tick)) - now % tick,
     }
+}
+
+/// A time in microseconds, or the largest number.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A debt counted in units of `from` to one token, in units of `to`: whole tokens stay whole, and what is

@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, LimitStatus, Verdict};
-use crate::exact::Earliest;
+use crate::exact::{Earliest, micros};
 use crate::inline_vec::InlineVec;
 use crate::limit::Limit;
 use crate::state::{NEVER, Receipt, Role, State, Step, UNKNOWN, Words};
@@ -183,7 +183,6 @@ impl From<Step> for Outcome {
 
 impl Outcome {
     pub(crate) fn new(verdict: Verdict, mut limits: Vec<LimitOutcome>) -> Self {
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(UNKNOWN);
         let micros = match verdict {
             Verdict::Admit { wait } => micros(wait).min(UNKNOWN),
             Verdict::Refuse { retry_after } => retry_after.map_or(UNKNOWN, micros).min(UNKNOWN),

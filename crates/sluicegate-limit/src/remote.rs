@@ -19,7 +19,7 @@ use core::time::Duration;
 
 use crate::algorithm;
 use crate::decision::{LimitStatus, Verdict};
-use crate::exact::{self, time_left};
+use crate::exact::{self, micros, time_left};
 use crate::limit::{AlgorithmSpec, Limit};
 use crate::outcome::Outcome;
 use crate::state::{Account as OwnAccount, Receipt, State, WrittenBy};
@@ -299,7 +299,7 @@ pub fn receipt_words(receipt: &Receipt) -> ([u64; 2], [u64; 2], bool) {
 /// assert_eq!(state(StateFields::from(&written).words), written);
 /// ```
 pub fn state(words: [u64; 2]) -> State {
-    State { words, ..State::default() }
+    State::of(words)
 }
 
 impl LimitOutcome {
@@ -343,7 +343,6 @@ impl LimitOutcome {
 /// Whether a limit can never admit `cost` to a request that waits for no longer than `patience`: then the
 /// verdict is [`Verdict::Never`], and nothing is recorded.
 pub fn never_fits(limit: &Limit, cost: u64, patience: Option<Duration>) -> bool {
-    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     limit.never_admits(cost, patience.map(micros))
 }
 

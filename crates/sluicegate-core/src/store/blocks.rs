@@ -9,6 +9,7 @@ use crate::limit::remote::{self, LimitOutcome};
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};
 use crate::store::contract::delegate;
+use crate::store::fallback::Ask;
 use crate::store::set_spent::SetSpent;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
@@ -92,12 +93,6 @@ impl<S: Store + Clone> Blocks<S> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Ask {
-    Take,
-    Peek,
-}
-
 impl<S: Store + Clone> Blocks<S> {
     fn ask(&self, ask: Ask, charge: &Charge) -> Answer<BlocksFuture<S>> {
         let look = look(charge);
@@ -160,11 +155,7 @@ fn after<S: Store>(
         }
         Ok(_) => {}
     }
-    let answer = match ask {
-        Ask::Take => store.take(charge),
-        Ask::Peek => store.peek(charge),
-    };
-    match answer {
+    match ask.of(store, charge) {
         Answer::Now(outcome) => Answer::Now(outcome),
         Answer::Later(future) => Answer::Later(BlocksFuture::of(future)),
     }

@@ -38,7 +38,7 @@ impl FixedWindow {
 
     /// The window of those numbers.
     pub(crate) const fn with_parameters([count, period, from_first, whole]: Parameters) -> Self {
-        let whole = if whole == 0 { count } else { whole };
+        let whole = if whole > count { whole } else { count };
         Self { count, period, from_first: from_first != 0, whole }
     }
 

@@ -240,11 +240,7 @@ impl SlidingWindow {
     }
 
     pub(crate) fn remaining(&self, words: Words, now: u64) -> u64 {
-        let at = self.windows(words, now);
-        if at.ahead > 0 {
-            return 0;
-        }
-        self.count.saturating_sub(at.current + at.previous * (self.period - at.into) / self.period)
+        self.count.saturating_sub(self.spent(words, now))
     }
 
     /// When both counts have left the window.

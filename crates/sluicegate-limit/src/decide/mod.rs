@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use self::agree::{earliest_leave, earliest_retry, longest_queue};
 use crate::decision::{LimitStatus, Verdict};
-use crate::exact::{Earliest, bounded};
+use crate::exact::{Earliest, bounded, micros};
 use crate::limit::Limit;
 use crate::outcome::{LimitOutcome, Outcome};
 use crate::state::{Receipt, Role, State};
@@ -67,10 +67,6 @@ pub fn decide(
     let verdict =
         decide_each(attempts, now, patience, keys, |_, limit_outcome| limits.push(limit_outcome));
     Outcome::new(verdict, limits)
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// [`decide`], handing out each attempt's limit_outcome: nothing is allocated.

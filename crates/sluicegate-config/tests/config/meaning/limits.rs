@@ -57,12 +57,12 @@ fn a_limit_that_is_none() {
             "4:44: rules[0].limits[0].burst: `rate` says this too, by `burst`: expected it in one of the two places",
         ),
         (
-            "[{ rate = \"10/s over 10%\", burst = 7 }]",
-            "4:46: rules[0].limits[0].burst: `rate` says this too, by `over`: expected it in one of the two places",
+            "[{ rate = \"10/s over 10%\", burst = 70 }]",
+            "4:45: rules[0].limits[0].burst: `rate` says this too, by `over`: expected it in one of the two places",
         ),
         (
             "[{ rate = \"10/s over 10%\", soft = 7 }]",
-            "4:45: rules[0].limits[0].soft: `rate` says this too, by `over`: expected it in one of the two places",
+            "4:44: rules[0].limits[0].soft: `rate` says this too, by `over`: expected it in one of the two places",
         ),
         (
             "[{ rate = \"10/s named a\", name = \"b\" }]",

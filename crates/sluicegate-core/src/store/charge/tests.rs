@@ -106,7 +106,7 @@ fn two_limits_that_would_share_a_row_are_told_apart_by_name() {
 fn a_shadow_on_another_key_changes_no_verdict_and_no_wait() {
     let second = Duration::from_secs(1);
     let verdicts = |has_shadow: bool| {
-        let memory = Memory::builder().capacity(100).clock(&ManualClock::new()).build();
+        let memory = Memory::builder().capacity(100).clock(ManualClock::new()).build();
         let mut charge = Charge::new();
         for limit in [Limit::leaky_bucket(1, second).queue(5), Limit::per_second(10).burst(4)] {
             charge.add(limit, key(b"a"), 1).expect("room");

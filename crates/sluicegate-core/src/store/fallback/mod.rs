@@ -69,8 +69,9 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 #[derive(Debug, Clone, Copy)]
 pub struct Fallback<A, B>(pub A, pub B);
 
+/// What a store is asked.
 #[derive(Debug, Clone, Copy)]
-enum Ask {
+pub(super) enum Ask {
     Take,
     Peek,
     Reset,
@@ -155,7 +156,7 @@ impl<A: Store, B: Store + Clone> Fallback<A, B> {
 }
 
 impl Ask {
-    fn of<S: Store>(self, store: &S, charge: &Charge) -> Answer<S::Future> {
+    pub(super) fn of<S: Store>(self, store: &S, charge: &Charge) -> Answer<S::Future> {
         match self {
             Self::Take => store.take(charge),
             Self::Peek => store.peek(charge),

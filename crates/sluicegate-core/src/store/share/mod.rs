@@ -31,13 +31,12 @@ use crate::store::{Answer, AtOnce, Never, Store, StoreError};
 /// | concurrency | the count, rounded down; below one, nothing is admitted, or one if the part is fixed |
 ///
 /// Use buckets unless you need another algorithm. Their part may change at any time: a bucket that was spent is spent
-/// in every part, and so is a fixed window. When a member leaves, the others grow into its part after the [bound](Fleet#the-bound); if a bucket
-/// takes longer to fill than that, they add at most the burst that the member had left. The same holds for a member
-/// that joins.
+/// in every part, and so is a fixed window. When a member leaves, the others grow into its part after the
+/// [bound](Fleet#the-bound); if a bucket takes longer to fill than that, they add at most the burst that the member had
+/// left. The same holds for a member that joins.
 ///
 /// A cost that is more than the part holds is refused. A [shadow](Limit::shadow) whose part is nothing is not counted, and
-/// keeps nobody out. Remaining amounts are those of the part. Names and policies are
-/// those of the whole limit.
+/// keeps nobody out. Remaining amounts are those of the part. Names and policies are those of the whole limit.
 ///
 /// It is for limits that all members share, such as [`Global`](crate::Global) ones. A limit by a key whose requests all
 /// go to the same process, because they are routed by a hash of the key, must not be divided: it would admit one
