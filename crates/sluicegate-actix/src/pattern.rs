@@ -152,7 +152,7 @@ fn is_open(segment: &str) -> bool {
 /// Whether a segment of a pattern, none of whose parameters is open, may match one of a path.
 fn segment_matches(own: &str, other: &str) -> bool {
     let mut rest = other;
-    // The number of parameters that still need at least one byte.
+    // The number of parameters that still need at least one character.
     let mut waiting = 0;
     let mut pieces = pieces(own).peekable();
     while let Some(piece) = pieces.next() {
@@ -164,7 +164,11 @@ fn segment_matches(own: &str, other: &str) -> bool {
             (0, _) => rest.starts_with(text).then_some(0),
             // The last text ends the segment. Every other text is matched as early as possible.
             (_, None) => rest.len().checked_sub(text.len()).filter(|_| rest.ends_with(text)),
-            _ => rest.get(waiting..).and_then(|rest| rest.find(text)).map(|at| at + waiting),
+            _ => {
+                // A parameter needs a character, which may have several bytes.
+                let from = rest.char_indices().nth(waiting).map_or(rest.len(), |(at, _)| at);
+                rest[from..].find(text).map(|at| at + from)
+            }
         };
         match at {
             Some(at) if at >= waiting => rest = &rest[at + text.len()..],
@@ -234,6 +238,8 @@ mod tests {
             ("/users/{id}", "/users/me"),
             ("/users/{id}/", "/users//me"),
             ("/v{version}/{file}.{ext}", "/v1/a.tar.gz"),
+            ("/{file}.{ext}", "/é.x"),
+            ("/{a}-{b}.{ext}", "/日-本.語"),
             ("/{id:[[:digit:]]{6}}", "/012345"),
             ("/{id:[0-9]{1,3}}-{rest}", "/7-x"),
             ("/static/{tail:.*}", "/static"),

@@ -36,7 +36,7 @@ const PATTERNS: [&str; 20] = [
     "/{n:(a|login)}",
 ];
 
-const SEGMENTS: [&str; 20] = [
+const SEGMENTS: [&str; 21] = [
     "login",
     "a",
     "%6cogin",
@@ -54,6 +54,7 @@ const SEGMENTS: [&str; 20] = [
     "login;a",
     "%256cogin",
     "%C3%A9",
+    "%C3%A9.b",
     "%ff",
     "%00",
     "a.b",

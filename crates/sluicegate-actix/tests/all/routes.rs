@@ -229,6 +229,19 @@ async fn a_pattern_that_is_not_ascii_is_a_route_like_others() {
     }
 }
 
+/// The first resource does not answer, so that the route of the second one is found by its pattern.
+#[actix_web::test]
+async fn a_path_that_is_not_ascii_is_no_way_around_a_route_of_several_parameters() {
+    for pattern in ["/{file}.{ext}", "/{a}{b}.{ext}"] {
+        let app = App::new()
+            .service(web::resource("/{id}").guard(guard::Post()).to(ok))
+            .service(web::resource(pattern).guard(guard::Get()).to(ok))
+            .wrap(three(pattern));
+        let served = served(&test::init_service(app).await, &["/%C3%A9%C3%A9.b"]).await;
+        assert_eq!(served, 3, "{pattern}");
+    }
+}
+
 #[actix_web::test]
 async fn an_exception_for_a_route_is_none_for_what_may_be_another() {
     let rule = || {
