@@ -2,8 +2,9 @@
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use sluicegate::adapter::Hold;
 use sluicegate::{Global, Limit, ManualClock, Memory, RateLimitLayer};
-use sluicegate_llm::{Count, EstimatedTokens, TokenUsage, Usage, tokens, used_tokens};
+use sluicegate_llm::{Count, EstimatedTokens, TokenUsage, Usage, UsageLayer, tokens, used_tokens};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::model::{MINUTE, Model, Stream, openai};
@@ -88,6 +89,20 @@ async fn answers_whose_usage_is_not_read_are_counted() {
     assert_eq!(model.unread(), 3);
     drop(model.ask(ASKS_FOR_1_000).await);
     assert_eq!(model.unread(), 4);
+}
+
+/// The usage is at the end of the body, and such a layer settles with the head.
+#[tokio::test]
+async fn answers_that_are_settled_before_their_usage_are_counted() {
+    let rule = Limit::per_minute(10_000).by(Global).cost(10).settle_by(used_tokens(Count::All));
+    let layer = RateLimitLayer::new(rule).hold_until(Hold::Head);
+    let service = layer.layer(UsageLayer::new().layer(service_fn(|_: Request<()>| async {
+        let answer = Response::builder().header("content-type", "text/event-stream");
+        Ok::<_, std::convert::Infallible>(answer.body(openai(20, 300)).unwrap())
+    })));
+    let response = service.oneshot(Request::new(())).await.unwrap();
+    response.into_body().collect().await.unwrap();
+    assert_eq!(layer.counts().unread, 1);
 }
 
 #[tokio::test]

@@ -303,7 +303,7 @@ impl<E: AsEnforcer> Paid<E> {
         let waits = |debit: &Debit| is_late && debit.waits(is_running);
         let debits = self.debits();
         if !debits.iter().any(waits) {
-            if is_late {
+            if !is_refusal {
                 self.note_unread(reply);
             }
             return self.end(|debit| debit.spent(reply));
