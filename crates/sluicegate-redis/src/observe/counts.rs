@@ -44,7 +44,7 @@ pub struct RedisCounts {
     pub settlements_dropped: u64,
     /// Rows of limits of concurrency in which places of this process were missing when they were to be renewed: the
     /// process could not reach the server for longer than its [lease](crate::RedisBuilder::concurrency_lease), or the
-    /// server lost its data. The requests continue, and others may have taken their places.
+    /// server lost its data. The requests continue, and others may have taken their places. What is lost counts once.
     pub places_lost: u64,
     /// How long calls to a server took, including those that failed.
     pub latency: LatencyCounts,

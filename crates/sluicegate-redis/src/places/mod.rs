@@ -58,7 +58,13 @@ struct HeldPlaces {
 #[derive(Debug, Default)]
 struct Row {
     count: u64,
-    /// When it was last charged or renewed, by this process's clock.
+    /// How many of these are held by requests that were admitted and have given back nothing yet. An entry in the
+    /// server that is missing was lost only if there are any.
+    held: u64,
+    /// How many were held when the row was last renewed, and still are.
+    renewed: u64,
+    /// When its lease last began at the earliest, by this process's clock: a charge that was admitted, or a renewal. A
+    /// charge that is refused leaves the entry in the server as it is.
     touched: u64,
     /// Whether the server may count more.
     is_doubtful: bool,
@@ -140,8 +146,12 @@ impl Places {
             return None;
         }
         let is_due = |row: &Row| row.is_doubtful || row.touched > now || now - row.touched >= age;
-        let rows = held.rows.iter().filter(|(_, row)| is_due(row));
-        let rows: Vec<_> = rows.map(|(key, row)| (key.clone(), row.count)).collect();
+        let rows = held.rows.iter_mut().filter(|(_, row)| is_due(row));
+        let rows = rows.map(|(key, row)| {
+            row.renewed = row.held;
+            (key.clone(), row.count)
+        });
+        let rows: Vec<_> = rows.collect();
         // Trusted before the call, and doubted again if that fails: a message that gets lost in the meantime sets the
         // doubt anew, and that must survive.
         for (key, _) in &rows {
@@ -160,6 +170,13 @@ impl Places {
         }
     }
 
+    /// The server counts nothing of this process in these rows. Returns in how many of them places were lost that
+    /// requests hold. Their count stays as it is: it may be too high, but never too low.
+    pub(crate) fn lose<'k>(&self, keys: impl IntoIterator<Item = &'k Vec<u8>>) -> u64 {
+        let mut held = self.lock();
+        keys.into_iter().map(|key| u64::from(held.lose(key))).sum()
+    }
+
     /// It is not known whether these rows were renewed.
     pub(crate) fn not_renewed(&self, rows: &[(Vec<u8>, u64)]) {
         self.doubt(rows.iter().map(|(key, _)| key));
@@ -175,7 +192,34 @@ impl HeldPlaces {
             self.doubtful -= 1;
         }
         let row = self.rows.get_mut(key).expect("it was inserted above");
-        (row.count, row.touched) = (row.count + count, now);
+        if row.count == 0 {
+            row.touched = now;
+        }
+        row.count += count;
+    }
+
+    /// Places that were counted before are held from now on. The call that charged them began at `began`.
+    fn hold(&mut self, key: &[u8], count: u64, began: u64) {
+        if let Some(row) = self.rows.get_mut(key) {
+            row.held += count;
+            row.touched = row.touched.max(began);
+        }
+    }
+
+    /// Places are about to be given back. They are counted until the server knows.
+    fn give_back(&mut self, key: &[u8], count: u64) {
+        if let Some(row) = self.rows.get_mut(key) {
+            row.held = row.held.saturating_sub(count);
+            row.renewed = row.renewed.min(row.held);
+        }
+    }
+
+    /// Returns whether places were held that the server did not count.
+    fn lose(&mut self, key: &[u8]) -> bool {
+        let Some(row) = self.rows.get_mut(key) else { return false };
+        // Not those that were charged since the renewal began: the server may have counted them after it.
+        row.held -= row.renewed;
+        std::mem::take(&mut row.renewed) > 0
     }
 
     fn lower(&mut self, key: &[u8], count: u64) {
@@ -230,6 +274,8 @@ impl fmt::Debug for Places {
 pub(crate) struct Claim {
     places: Arc<Places>,
     turn: u64,
+    /// When the call began, by this process's clock.
+    began: u64,
     /// The index of the debit in its charge, the key of the row, and the number of places.
     rows: Vec<(usize, Vec<u8>, u64)>,
 }
@@ -252,12 +298,13 @@ impl Claim {
         // Raised before the call is sent. The server lowers its count to ours, so ours may be too high but never too
         // low.
         let turn = places.raise(&rows, now);
-        Some(Self { places: Arc::clone(places), turn, rows })
+        Some(Self { places: Arc::clone(places), turn, began: now, rows })
     }
 
     /// Places that are about to be given back, and count until the server knows.
     pub(crate) fn returning(places: &Arc<Places>, key: Vec<u8>, count: u64) -> Self {
-        Self { places: Arc::clone(places), turn: 0, rows: vec![(0, key, count)] }
+        places.lock().give_back(&key, count);
+        Self { places: Arc::clone(places), turn: 0, began: 0, rows: vec![(0, key, count)] }
     }
 
     /// The turn in which the places were claimed.
@@ -268,7 +315,14 @@ impl Claim {
     /// The request was admitted. Debits whose receipt, in the order of the debits, is not void were charged: their
     /// places are held until they are [returned](Self::returning).
     pub(crate) fn admitted(&mut self, receipts: &[Receipt]) {
-        self.rows.retain(|(index, ..)| receipts.get(*index).is_none_or(Receipt::is_void));
+        let (mut held, began) = (self.places.lock(), self.began);
+        self.rows.retain(|(index, key, count)| {
+            let is_void = receipts.get(*index).is_none_or(Receipt::is_void);
+            if !is_void {
+                held.hold(key, *count, began);
+            }
+            is_void
+        });
     }
 
     /// It may never be known whether the server counts these places. The next renewal tells it the count.
@@ -279,7 +333,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.places.lower(&self.rows);
+        if !self.rows.is_empty() {
+            self.places.lower(&self.rows);
+        }
     }
 }
 

@@ -100,6 +100,55 @@ fn a_renewal_makes_no_later_charge_older() {
     assert_eq!(due(&places, PAUSE + 5), Some(vec![(key("a"), 1)]));
 }
 
+/// A request that is refused changes nothing on the server.
+#[test]
+fn requests_that_are_refused_put_no_renewal_off() {
+    let places = places();
+    hold(&places, "a", 1, 0);
+    for now in [PAUSE / 2, PAUSE - 1, PAUSE] {
+        drop(claim(&places, "a", 1, now));
+    }
+    assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 1)]));
+    let waiting = claim(&places, "a", 1, PAUSE + 1);
+    assert_eq!(
+        due(&places, PAUSE + 1),
+        Some(vec![(key("a"), 2)]),
+        "nor does one without an answer"
+    );
+    drop(waiting);
+    hold(&places, "a", 1, PAUSE + 2);
+    assert_eq!(due(&places, 2 * PAUSE + 1), Some(vec![]), "one that is admitted is a renewal");
+}
+
+#[test]
+fn what_is_lost_is_counted_once() {
+    let places = places();
+    let lose = || places.lose([&key("a")]);
+    hold(&places, "a", 1, 0);
+    due(&places, PAUSE);
+    // The entry that this one begins may be newer than the answer to the renewal.
+    hold(&places, "a", 1, PAUSE);
+    assert_eq!([lose(), lose()], [1, 0]);
+    due(&places, 2 * PAUSE);
+    assert_eq!([lose(), lose()], [1, 0]);
+    due(&places, 3 * PAUSE);
+    assert_eq!(lose(), 0, "it was counted before");
+    // What was lost may count too much, but nothing else may count too little.
+    assert_eq!(due(&places, 3 * PAUSE), Some(vec![(key("a"), 2)]));
+}
+
+#[test]
+fn what_is_asked_for_or_given_back_is_not_lost() {
+    let places = places();
+    let _asked = claim(&places, "a", 1, 0);
+    due(&places, PAUSE);
+    assert_eq!(places.lose([&key("a"), &key("b")]), 0);
+    hold(&places, "a", 1, PAUSE);
+    due(&places, 2 * PAUSE);
+    let _returned = Claim::returning(&places, key("a"), 1);
+    assert_eq!(places.lose([&key("a")]), 0);
+}
+
 /// The server lowers its count only if nothing was taken since that turn.
 #[test]
 fn a_renewal_has_the_turn_of_the_newest_claim() {

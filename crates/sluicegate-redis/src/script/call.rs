@@ -236,7 +236,7 @@ impl CallBatch {
 
 impl Call<'_> {
     /// Renews the places of the caller in the rows of these `keys`. If it has taken none since its turn, its count in each
-    /// row is lowered to the one in `known`. [`lost`] reads the answer.
+    /// row is lowered to the one in `known`. [`missing`] reads the answer.
     pub(crate) fn renew(
         keys: Vec<Vec<u8>>,
         known: impl IntoIterator<Item = u64>,
@@ -251,10 +251,10 @@ impl Call<'_> {
     }
 }
 
-/// In how many rows the places of the caller were missing.
-pub(crate) fn lost(reply: &[u8]) -> Result<u64, Malformed> {
+/// For each of so many rows, whether the places of the caller were missing.
+pub(crate) fn missing(reply: &[u8], rows: usize) -> Result<Vec<bool>, Malformed> {
     let mut bytes = Bytes(reply);
-    let lost = bytes.integer()?;
+    let missing = (0..rows).map(|_| bytes.flag()).collect::<Result<_, _>>()?;
     bytes.end()?;
-    Ok(lost)
+    Ok(missing)
 }

@@ -41,7 +41,7 @@ mod pack;
 mod reply;
 mod source;
 
-pub(crate) use self::call::{Call, CallBatch, SingleCall, by_hash, in_full, lost};
+pub(crate) use self::call::{Call, CallBatch, SingleCall, by_hash, in_full, missing};
 pub(crate) use self::pack::{Caller, Operation, Row};
 pub(crate) use self::reply::Reply;
 pub(crate) use self::source::{Script, settling};

@@ -1,7 +1,8 @@
 -- Renews what one process holds of concurrency limits. See `rows.lua` for the entries of a row.
 --
 -- If the process has taken nothing from a row since `turn`, the row is lowered to the amount that the process knows it holds. The
--- difference belongs to messages that were lost.
+-- difference belongs to messages that were lost. The answer has a byte for each row: 1 if the process should hold something in it and
+-- has no entry.
 local args, call, pcall, unpack, pack = ARGV[1], redis.call, redis.pcall, struct.unpack, struct.pack
 local now, holder, lease, turn, place = unpack('<dddd', args)
 -- A test may stop its clock, but the server's clock goes on, so rows must not expire meanwhile.
@@ -12,11 +13,12 @@ if now < 0 then
   now = time[1] * 1000000 + time[2]
 end
 
-local name, lost = pack('<d', holder), 0
+local name, missing = pack('<d', holder), {}
 for i = 1, #KEYS do
   local key, row = KEYS[i], pcall('GET', KEYS[i])
   local known, at
   known, place = unpack('<d', args, place)
+  missing[i] = '\0'
   if type(row) == 'string' then
     at = string.find(row, name, 17, true)
     -- Entries are counted from the end, because the words before them have different lengths.
@@ -38,7 +40,7 @@ for i = 1, #KEYS do
       call('SET', key, row, 'PX', string.format('%.0f', expiry))
     end
   elseif known > 0 then
-    lost = lost + 1
+    missing[i] = '\1'
   end
 end
-return pack('<d', lost)
+return table.concat(missing)

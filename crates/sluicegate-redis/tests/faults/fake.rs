@@ -194,6 +194,11 @@ pub(crate) fn is_charge(command: &Command) -> bool {
     command.last().is_some_and(|argument| argument.len() == CHARGE)
 }
 
+/// Whether a script renews the places in one row: its argument then holds five numbers.
+pub(crate) fn is_renewal(command: &Command) -> bool {
+    command.last().is_some_and(|argument| argument.len() == 5 * 8)
+}
+
 /// What the argument of a charge to one plain limit measures.
 const CHARGE: usize = 8 * 8;
 
@@ -230,15 +235,25 @@ fn with_debt(verdict: u8, micros: f64, role: u8, debt: f64) -> Vec<u8> {
     with_debts(verdict, micros, role, &[debt])
 }
 
+/// A charge of one place of a concurrency limit, admitted.
+pub(crate) fn held() -> Vec<u8> {
+    with_words(1, 0.0, 1, &[[1.0, 1.0]])
+}
+
 fn with_debts(verdict: u8, micros: f64, role: u8, debts: &[f64]) -> Vec<u8> {
-    let now = 946_684_800_000_000.0_f64;
+    let words: Vec<_> = debts.iter().map(|debt| [NOW, *debt]).collect();
+    with_words(verdict, micros, role, &words)
+}
+
+const NOW: f64 = 946_684_800_000_000.0;
+
+fn with_words(verdict: u8, micros: f64, role: u8, rows: &[[f64; 2]]) -> Vec<u8> {
     let mut packed = vec![verdict];
     packed.extend(micros.to_le_bytes());
-    packed.extend(now.to_le_bytes());
-    for debt in debts {
+    packed.extend(NOW.to_le_bytes());
+    for words in rows {
         packed.push(role);
-        packed.extend(now.to_le_bytes());
-        packed.extend(debt.to_le_bytes());
+        words.iter().for_each(|word| packed.extend(word.to_le_bytes()));
     }
     bulk(&packed)
 }

@@ -9,7 +9,7 @@ use sluicegate_core::key::KeyBuf;
 use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{FailureKind, Redis};
 
-use crate::fake::{Act, Fake, admitted, full, is_charge, queued, refused};
+use crate::fake::{Act, Fake, admitted, bulk, full, held, is_charge, is_renewal, queued, refused};
 use crate::{charge, charge_of, decide, kind, quick};
 
 /// The first slot of the second server. Set once both have a port.
@@ -59,8 +59,12 @@ fn says(words: impl Fn() -> Vec<u8> + Send + 'static) -> Told {
 }
 
 fn cluster(fakes: &[Fake; 2]) -> Redis {
+    with_clock(fakes, &ManualClock::new())
+}
+
+fn with_clock(fakes: &[Fake; 2], clock: &ManualClock) -> Redis {
     let urls = fakes.each_ref().map(Fake::url);
-    quick(Redis::builder().cluster(urls).clock(&ManualClock::new())).build().expect("good URLs")
+    quick(Redis::builder().cluster(urls).clock(clock)).build().expect("good URLs")
 }
 
 /// A key in the lower half and one in the upper, found by trying.
@@ -300,4 +304,33 @@ async fn nodes_that_redirect_to_each_other_for_ever_cost_sixteen_calls_a_decisio
         assert_eq!((counts.breaker_openings, counts.unanswered), (0, 0), "{code}");
         assert!(counts.connections <= 2, "{code}: {} connections", counts.connections);
     }
+}
+
+/// A server with places, which answers renewals or not.
+fn with_places(renews: bool) -> Told {
+    Box::new(move |name, command| match name {
+        "EVALSHA" if is_charge(command) => Some(Act::Say(held())),
+        "EVALSHA" if is_renewal(command) && renews => Some(Act::Say(bulk(&[0]))),
+        "EVALSHA" => Some(Act::Nothing),
+        _ => None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_makes_no_renewal_on_another_late() {
+    const PAUSE: Duration = Duration::from_millis(2_500);
+    let clock = ManualClock::new();
+    let fakes = two([with_places(true), with_places(false)]);
+    let store = with_clock(&fakes, &clock);
+    for key in keys(&store, &fakes).await {
+        let held = Charge::of(Limit::concurrent(8), KeyBuf::of(&*key), 1);
+        assert!(decide(&store, &held).await.expect("a decision").is_admitted());
+    }
+    let before = fakes[0].seen("EVALSHA");
+    // There are four heartbeats in this time, if none waits for the answers to the one before.
+    for _ in 0..49 {
+        clock.advance(PAUSE / 10);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    fakes[0].wait_for("EVALSHA", before + 3);
 }

@@ -95,6 +95,44 @@ fn what_is_held_for_longer_than_the_lease_is_renewed() {
     assert!(take(&other, &charge).is_admitted());
 }
 
+/// They change nothing on the server, and are no renewals.
+#[test]
+fn a_place_is_renewed_while_requests_for_it_are_refused() {
+    let (holder, other, clock, prefix) = pair();
+    let only = alice(Limit::concurrent(1), 1);
+    assert!(take(&holder, &only).is_admitted());
+    let row = rows(shared(), &prefix).pop().expect("a row");
+    let bytes = || shared().cli(["GET", &row]);
+    for _ in 0..12 {
+        let before = bytes();
+        until("the row to be renewed", || {
+            clock.advance(PAUSE / 10);
+            assert!(!take(&holder, &only).is_admitted(), "the place is held");
+            (bytes() != before).then_some(())
+        });
+    }
+    assert!(!take(&other, &only).is_admitted());
+}
+
+#[test]
+fn places_that_are_lost_are_counted_once() {
+    let (holder, _, clock, prefix) = pair();
+    assert!(take(&holder, &alice(EIGHT, 8)).is_admitted());
+    let lost = rows(shared(), &prefix).pop().expect("a row");
+    assert!(take(&holder, &Charge::of(EIGHT, key("bob"), 1)).is_admitted());
+    let kept = rows(shared(), &prefix).into_iter().find(|row| *row != lost).expect("two rows");
+    let bytes = || shared().cli(["GET", &kept]);
+    shared().cli(["DEL", &lost]);
+    for _ in 0..10 {
+        let before = bytes();
+        until("the other row to be renewed", || {
+            clock.advance(PAUSE / 10);
+            (bytes() != before).then_some(())
+        });
+    }
+    assert_eq!(holder.counts().places_lost, 1);
+}
+
 /// Its clock stands still, and so does its work in the background.
 #[test]
 fn a_process_that_was_stopped_gives_back_nothing_that_is_another_s() {

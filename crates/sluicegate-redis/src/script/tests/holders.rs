@@ -8,7 +8,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{receipt, receipt_words};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
-use super::super::{Call, Caller, Row, lost};
+use super::super::{Call, Caller, Row, missing};
 use super::compare::{charge, outcome};
 use super::pick::{DAY, SECOND};
 use super::redis::{Content, Redis};
@@ -69,9 +69,11 @@ impl Fleet {
         self.redis.run(&Call::settle(&Row { key: KEY, debit: &debit }, receipt, 0, by)).unwrap();
     }
 
-    fn renew(&mut self, holder: u64, known: u64) -> u64 {
+    /// Returns whether what the holder knows of was missing.
+    fn renew(&mut self, holder: u64, known: u64) -> bool {
         let by = self.caller(holder);
-        lost(&self.redis.run(&Call::renew(vec![KEY.to_vec()], [known], by)).unwrap()).unwrap()
+        let answer = self.redis.run(&Call::renew(vec![KEY.to_vec()], [known], by)).unwrap();
+        missing(&answer, 1).unwrap()[0]
     }
 
     fn left(&mut self) -> u64 {
@@ -119,12 +121,12 @@ fn a_renewed_place_is_held_as_long_as_it_is_renewed() {
         assert!((0..3).all(|_| fleet.admits(1)));
         for _ in 0..1_000 {
             fleet.pass(LEASE - 1);
-            assert_eq!(fleet.renew(1, 3), 0);
+            assert!(!fleet.renew(1, 3));
             assert!(!fleet.admits(2));
         }
         fleet.pass(LEASE);
         assert!(fleet.admits(2));
-        assert_eq!(fleet.renew(1, 3), 1, "and then it is lost");
+        assert!(fleet.renew(1, 3), "and then it is lost");
     }
 }
 
@@ -136,7 +138,7 @@ fn a_process_that_comes_back_before_others_took_its_places_has_lost_nothing() {
     assert!(!fleet.admits(2));
     // In the millisecond of its expiry a row still exists.
     fleet.pass(LEASE);
-    assert_eq!(fleet.renew(1, 3), 0);
+    assert!(!fleet.renew(1, 3));
     assert!(!fleet.admits(2));
     fleet.give_back(1, &receipt, 3);
     assert_eq!(fleet.left(), 3);
@@ -196,7 +198,7 @@ fn what_is_wrong_with_one_row_keeps_no_other_from_being_renewed() {
     let keys: [&[u8]; 4] = [b"list", b"long", b"none", KEY];
     let answer =
         fleet.redis.run(&Call::renew(keys.map(<[u8]>::to_vec).to_vec(), [1, 1, 1, 3], by)).unwrap();
-    assert_eq!(lost(&answer).unwrap(), 3);
+    assert_eq!(missing(&answer, 4).unwrap(), [true, true, true, false]);
     fleet.pass(LEASE - 1);
     assert!(!fleet.admits(2));
 }
