@@ -41,6 +41,8 @@ struct TimedCall {
     due: u64,
     /// The answer, once the call is sent.
     answer: Option<(PendingAnswer, Connection)>,
+    /// The number of the connection that it is sent on.
+    generation: Option<u64>,
     observation: Observation,
     /// The places that it charges, if any.
     claim: Option<Claim>,
@@ -84,6 +86,7 @@ pub(crate) fn begin(
         permit,
         due,
         answer: None,
+        generation: None,
         observation,
         claim,
         reservation,
@@ -140,6 +143,7 @@ impl TimedCall {
             None => Arc::clone(&node).connection().await?,
         };
         self.observation.sent(connection.epoch);
+        self.generation = Some(connection.generation);
         let on = connection.clone();
         let answer: PendingAnswer = Box::pin(async move { request.send_once(node, on).await });
         // It is kept beside this future, so that it outlives it: an answer that is not heard cannot be given back.
@@ -168,8 +172,9 @@ impl TimedCall {
         let (Some(node), Some(permit)) = (&self.node, &mut self.permit) else { return };
         let failure = Failure::because(FailureKind::Protocol, malformed.to_string());
         node.learn(permit, Err(&failure));
-        if let Some(current) = node.current() {
-            node.lose(current.generation, &failure);
+        // Not one that has replaced it meanwhile.
+        if let Some(generation) = self.generation {
+            node.lose(generation, &failure);
         }
     }
 

@@ -256,24 +256,20 @@ pub(crate) async fn deliver_once(shared: &Shared, request: &Request) -> Result<V
         Some(connection) => connection,
         None => Arc::clone(&node).connection().await?,
     };
-    let mut learn = |outcome: Result<(), &Failure>| {
-        // Whether the server decides in time is judged by decisions alone.
-        if permit.is_probe() {
-            node.learn(&mut permit, outcome);
-        }
-    };
     let mut answer = pin!(request.send(Arc::clone(&node), connection));
     let in_time = before(shared.runtime.sleep(shared.deadline), answer.as_mut()).await;
+    // Whether the server decides in time is judged by decisions alone.
+    if permit.is_probe() {
+        let too_slow = Failure::new(FailureKind::TooSlow).after_sending();
+        let outcome = in_time.as_ref().map_or(Err(&too_slow), |sent| sent.as_ref().map(drop));
+        node.learn(&mut permit, outcome);
+    }
+    // A late answer is still awaited, but it says nothing about the server any more, and takes up no place among the calls
+    // of one that has just come back.
+    drop(permit);
     let sent = match in_time {
-        Some(sent) => {
-            learn(sent.as_ref().map(drop));
-            sent
-        }
-        None => {
-            // The answer is still awaited, but it says nothing about the server any more.
-            learn(Err(&Failure::new(FailureKind::TooSlow).after_sending()));
-            answer.await
-        }
+        Some(sent) => sent,
+        None => answer.await,
     };
     if sent.is_err() {
         shared.route.look();

@@ -9,7 +9,7 @@ use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::counts::BreakerState;
 use sluicegate_redis::{FailureKind, Redis};
 
-use crate::fake::{Act, Fake, admitted, is_charge};
+use crate::fake::{Act, Fake, admitted, bulk, evaluates, is_charge};
 use crate::{DEADLINE, builder, charge, decide, kind, later, take};
 
 const FAILURES: u32 = 3;
@@ -229,6 +229,47 @@ async fn a_probe_whose_caller_gives_up_is_judged_by_its_answer() {
     crate::until(&store, |counts| counts.breaker == BreakerState::Closed).await;
 }
 
+/// Their answers are awaited for longer than the deadline of a decision.
+#[tokio::test(flavor = "multi_thread")]
+async fn settlements_without_an_answer_keep_no_call_from_a_server_that_has_come_back() {
+    let is_full = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_full);
+    let fake = Fake::new(move |name, command| match (evaluates(name), is_charge(command)) {
+        (true, false) => Some(Act::Nothing),
+        (true, true) if flag.load(Ordering::SeqCst) => {
+            Some(Act::Say(b"-OOM command not allowed.\r\n".to_vec()))
+        }
+        _ => None,
+    });
+    let clock = ManualClock::new();
+    let store = with_breaker(&fake, &clock);
+    let outcome = take(&store).await.expect("a decision");
+    is_full.store(true, Ordering::SeqCst);
+    for _ in 0..FAILURES {
+        assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
+    }
+    is_full.store(false, Ordering::SeqCst);
+    clock.advance(FIRST);
+    take(&store).await.expect("the answer to the probe");
+    let (charge, receipt) = (charge(), outcome.receipts().next().expect("one"));
+    let evaluated = fake.evaluated();
+    for _ in 0..FAILURES {
+        store.settle(charge.debits().next().expect("one"), &receipt, 0);
+    }
+    crate::until(&store, |_| fake.evaluated() == evaluated + FAILURES as usize).await;
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen, "as many as may open it again");
+    let asked = fake.seen("EVALSHA");
+    clock.advance(DEADLINE);
+    for _ in 0..2_000 {
+        if let Answer::Later(asks) = store.take(&charge) {
+            tokio::spawn(asks);
+            return fake.wait_for("EVALSHA", asked + 1);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it is not asked: {:?}", store.counts());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_of_any_mix_open_it() {
     let mut asked = 0;
@@ -321,6 +362,38 @@ async fn a_server_that_is_to_be_left_is_one_failure_however_many_calls_it_turns_
         take(&store).await.expect("a decision");
         assert_eq!((store.counts().failures, store.counts().connections), (64, 2));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_makes_no_sense_closes_no_connection_that_came_later() {
+    let mut asked = 0;
+    let fake = Fake::new(move |name, _| {
+        asked += usize::from(name == "EVALSHA");
+        match (name, asked) {
+            ("EVALSHA", 1) => Some(Act::Hold(admitted())),
+            ("EVALSHA", 2) => Some(Act::Hold(bulk(b"what?"))),
+            _ => None,
+        }
+    });
+    let clock = ManualClock::new();
+    let pause = DEADLINE / 5;
+    let store = builder(&fake, &clock).breaker(1, pause, pause).build().expect("a good URL");
+    let late = tokio::spawn(later(&store));
+    fake.wait_for("EVALSHA", 1);
+    clock.advance(DEADLINE / 2);
+    let second = store.clone();
+    let in_time = tokio::spawn(async move { decide(&second, &alone("second")).await });
+    fake.wait_for("EVALSHA", 2);
+    clock.advance(DEADLINE / 2);
+    assert_eq!(kind(late.await.expect("no panic")), FailureKind::TooSlow);
+    clock.advance(pause);
+    crate::until(&store, |counts| counts.connections == 2).await;
+    fake.release();
+    assert_eq!(kind(in_time.await.expect("no panic")), FailureKind::Script);
+    crate::until(&store, |counts| counts.given_back == 1).await;
+    clock.advance(pause);
+    take(&store).await.expect("a decision");
+    assert_eq!(store.counts().connections, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
