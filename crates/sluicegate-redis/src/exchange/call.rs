@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Reservation};
 
-use super::settle::{LateAnswer, PendingAnswer, read, receipts};
+use super::settle::{CallReservation, LateAnswer, PendingAnswer, read, receipts};
 use crate::exchange::request::Request;
 use crate::exchange::shared::Shared;
 use crate::exchange::{heartbeat, settle};
@@ -47,7 +47,7 @@ struct TimedCall {
     /// The places that it charges, if any.
     claim: Option<Claim>,
     /// Held until the answer is there, in time or late.
-    reservation: Option<Reservation>,
+    reservation: Option<CallReservation>,
 }
 
 /// Prepares an operation on a charge whose rows, with these `keys`, lie in one `slot`.
@@ -56,14 +56,31 @@ pub(crate) fn begin(
     operation: Operation,
     charge: Charge,
     keys: &[Vec<u8>],
+    within: (u16, Duration),
+) -> Result<PendingReply, Failure> {
+    let reserve = || reserve(shared).map(CallReservation::Own);
+    begin_within(shared, operation, charge, keys, within, reserve)
+}
+
+/// Reserves a place in the background. Without one, a late answer could not be awaited, and what it charged would stay
+/// charged. Too many calls are an error, and no charge.
+pub(super) fn reserve(shared: &Shared) -> Result<Reservation, Failure> {
+    shared.background.call().ok_or_else(|| Failure::new(FailureKind::Full))
+}
+
+/// Prepares an operation that has its place in the background by `reserve`.
+pub(super) fn begin_within(
+    shared: &Arc<Shared>,
+    operation: Operation,
+    charge: Charge,
+    keys: &[Vec<u8>],
     (slot, deadline): (u16, Duration),
+    reserve: impl FnOnce() -> Result<CallReservation, Failure>,
 ) -> Result<PendingReply, Failure> {
     let node = shared.route.known(slot);
     let permit = node.as_ref().map(|node| enter(shared, node)).transpose()?;
-    // Before anything is sent: without a place in the background, a late answer could not be awaited, and what it
-    // charged would stay charged. Too many calls are an error, and no charge.
-    let reservation = shared.background.call();
-    let reservation = Some(reservation.ok_or_else(|| Failure::new(FailureKind::Full))?);
+    // Before anything is sent.
+    let reservation = Some(reserve()?);
     // Before the call: what other calls change from here on makes its answer worthless.
     let observation = shared.refusals.observe(operation, &charge);
     let now = shared.runtime.clock.now();

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::adapter::remote::{self, LimitOutcome};
-use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, Reservation};
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
-use super::settle::receipts;
+use super::settle::{CallReservation, receipts};
 use crate::exchange::call;
-use crate::exchange::settle::settle;
+use crate::exchange::settle::settle_within;
 use crate::exchange::shared::Shared;
 use crate::failure::Failure;
 use crate::script::{Operation, Reply};
@@ -52,6 +52,9 @@ pub(crate) fn by_slot(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec
 /// What was charged so far. It is given back when this is dropped.
 struct PartialCharge<'s> {
     shared: &'s Arc<Shared>,
+    /// The place of the whole charge in the background, which giving back has too: so that it finds room however many
+    /// settlements are under way.
+    reservation: Arc<Reservation>,
     paid: Vec<(Debit, Receipt)>,
 }
 
@@ -68,7 +71,9 @@ impl PartialCharge<'_> {
 impl Drop for PartialCharge<'_> {
     fn drop(&mut self) {
         for (debit, receipt) in &self.paid {
-            settle(self.shared, debit, receipt, 0);
+            self.reservation.leave();
+            let reserve = || Some(CallReservation::Shared(Arc::clone(&self.reservation)));
+            settle_within(self.shared, debit, receipt, 0, reserve);
         }
     }
 }
@@ -88,11 +93,15 @@ pub(crate) async fn decide(
     let never_fits = |part: &SlotCharge| part.charge.clone().patient(Duration::ZERO).never_fits();
     let is_never = operation == Operation::Take && parts.iter().any(never_fits);
     let operation = if is_never { Operation::Peek } else { operation };
+    let reservation = Arc::new(call::reserve(&shared)?);
     let begin = |operation, part: &SlotCharge| {
-        call::begin(&shared, operation, part.charge.clone(), &part.keys, (part.slot, left()))
+        let (charge, within) = (part.charge.clone(), (part.slot, left()));
+        let reserve = || Ok(CallReservation::Shared(Arc::clone(&reservation)));
+        call::begin_within(&shared, operation, charge, &part.keys, within, reserve)
     };
     let mut replies = Vec::with_capacity(parts.len());
-    let mut charged = PartialCharge { shared: &shared, paid: Vec::new() };
+    let reservation = Arc::clone(&reservation);
+    let mut charged = PartialCharge { shared: &shared, reservation, paid: Vec::new() };
     for part in &parts {
         // If this fails, or the future is dropped here, `charged` gives back the slots before.
         let reply = begin(operation, part)?.await?;

@@ -21,10 +21,24 @@ use crate::script::{Call, Reply, Row};
 use crate::wire::node::{Connection, Node};
 
 /// Changes the charge that wrote `receipt` to `spent`.
+pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) {
+    // Settlements have no caller that could slow down, so their number needs a bound of its own.
+    settle_within(shared, debit, receipt, spent, || {
+        shared.background.settlement().map(CallReservation::Own)
+    });
+}
+
+/// Changes the charge that wrote `receipt` to `spent`, in the place in the background that `reserve` gives it.
 ///
 /// If there is a connection, the settlement is handed to it before this returns, so that the next decision of the same
 /// task is made after it.
-pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) {
+pub(super) fn settle_within(
+    shared: &Arc<Shared>,
+    debit: &Debit,
+    receipt: &Receipt,
+    spent: u64,
+    reserve: impl FnOnce() -> Option<CallReservation>,
+) {
     // A void receipt is that of a limit on trial, or of one without room: the server counts nothing for it.
     if spent == debit.cost || receipt.is_void() {
         return;
@@ -39,8 +53,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spe
     if shared.runtime.handle().is_none() {
         return shared.counters.settlement_dropped(&no_runtime());
     }
-    // Settlements have no caller that could slow down, so their number needs a bound of its own.
-    let Some(reservation) = shared.background.settlement() else {
+    let Some(reservation) = reserve() else {
         claim.iter().for_each(Claim::doubt);
         let full = Failure::because(FailureKind::TooSlow, "too many settlements are under way");
         return shared.counters.settlement_dropped(&full);
@@ -171,7 +184,25 @@ pub(super) struct LateAnswer {
     pub(super) connection: Connection,
     /// The places that the call charges, if any.
     pub(super) claim: Option<Claim>,
-    pub(super) reservation: Reservation,
+    pub(super) reservation: CallReservation,
+}
+
+/// The place of a call in the background.
+pub(super) enum CallReservation {
+    Own(Reservation),
+    /// That of a charge of which the call is a part.
+    Shared(Arc<Reservation>),
+}
+
+impl std::ops::Deref for CallReservation {
+    type Target = Reservation;
+
+    fn deref(&self) -> &Reservation {
+        match self {
+            Self::Own(own) => own,
+            Self::Shared(shared) => shared,
+        }
+    }
 }
 
 impl LateAnswer {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::key::KeyBuf;
+use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{FailureKind, Redis};
 
@@ -333,4 +334,28 @@ async fn a_server_that_does_not_answer_makes_no_renewal_on_another_late() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     fakes[0].wait_for("EVALSHA", before + 3);
+}
+
+/// The call keeps its place in the background until its parts are given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_slot_charged_is_given_back_although_too_many_settlements_are_under_way() {
+    let down = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&down);
+    let second: Told = Box::new(move |_, _| flag.load(Ordering::SeqCst).then_some(Act::Close));
+    let fakes = two([well(), second]);
+    let urls = fakes.each_ref().map(Fake::url);
+    let builder = quick(Redis::builder().cluster(urls).clock(&ManualClock::new()));
+    let store = builder.background(1, Duration::from_secs(30)).build().expect("good URLs");
+    let keys = keys(&store, &fakes).await;
+    let upper = charge_of(&keys[1]);
+    let outcome = decide(&store, &upper).await.expect("a decision");
+    down.store(true, Ordering::SeqCst);
+    fakes[1].hang_up();
+    crate::until(&store, |_| fakes[1].seen("HELLO") > 1).await;
+    // The one settlement that there is room for waits until the second server is back.
+    let receipt = outcome.receipts().next().expect("one");
+    store.settle(upper.debits().next().expect("one"), &receipt, 0);
+    assert!(decide(&store, &both(&keys)).await.is_err());
+    crate::until(&store, |counts| counts.settled == 1).await;
+    assert_eq!(store.counts().settlements_dropped, 0);
 }
