@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::adapter::remote::{self, LimitOutcome};
-use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, Reservation};
 use sluicegate_core::limit::{LimitStatus, Verdict};
 use sluicegate_core::store::StoreError;
 
@@ -17,7 +17,7 @@ use crate::Engine;
 use crate::decide::Job;
 use crate::queue::Key;
 use crate::shared::Shared;
-use crate::store::ask;
+use crate::store::{ask, reserve};
 
 /// Debits whose rows are swapped at once.
 struct Part {
@@ -46,13 +46,15 @@ fn parts(charge: &Charge, rows: &[Key], rows_at_once: usize) -> Vec<Part> {
 /// What was charged so far. It is given back when this is dropped.
 struct ChargedSoFar<E: Engine> {
     shared: Arc<Shared<E>>,
+    /// The place of the whole charge in the background.
+    guard: Arc<Reservation>,
     paid: Vec<(Debit, Receipt)>,
 }
 
 impl<E: Engine> Drop for ChargedSoFar<E> {
     fn drop(&mut self) {
         for (debit, receipt) in &self.paid {
-            self.shared.settle(debit, receipt, 0);
+            self.shared.give_back_one(debit, receipt, Some(&self.guard));
         }
     }
 }
@@ -72,11 +74,13 @@ pub(crate) async fn decide<E: Engine>(
         Job::Take(_) => (job, true),
         _ => (job, false),
     };
+    let guard = reserve(&shared)?;
     let ask_for = |job: fn(Charge) -> Job, part: &Part| {
-        ask(Arc::clone(&shared), job(part.charge.clone()), part.rows.clone())
+        ask(Arc::clone(&shared), job(part.charge.clone()), part.rows.clone(), Arc::clone(&guard))
     };
     let mut known: Vec<Option<Outcome>> = Vec::with_capacity(parts.len());
-    let mut charged = ChargedSoFar { shared: Arc::clone(&shared), paid: Vec::new() };
+    let mut charged =
+        ChargedSoFar { shared: Arc::clone(&shared), guard: Arc::clone(&guard), paid: Vec::new() };
     for part in &parts {
         let outcome = ask_for(job, part).await?;
         let is_admitted = outcome.is_admitted();

@@ -42,7 +42,9 @@ struct RowPlaces {
     count: u64,
     /// What the row counts, as far as this process knows.
     in_row: u64,
-    /// When it was written, by this process's clock.
+    /// When this process's entry lapses, as far as this process knows.
+    lapses: u64,
+    /// When the write was decided that gave the entry this lease, by this process's clock.
     written: u64,
 }
 
@@ -60,10 +62,10 @@ impl Places {
     }
 
     /// Places were taken, or may have been. Returns how many of an earlier entry are lost.
-    fn raise(&mut self, key: &Key, (since, count): (u64, u64), now: u64) -> u64 {
+    fn raise(&mut self, key: &Key, (since, count): (u64, u64), asked: u64) -> u64 {
         let row = self.rows.get(key).copied();
         let lost = row.filter(|row| row.since != since).map_or(0, |row| row.count);
-        let new = RowPlaces { since, count: 0, in_row: 0, written: now };
+        let new = RowPlaces { since, count: 0, in_row: 0, lapses: 0, written: asked };
         let row = row.filter(|row| row.since == since).unwrap_or(new);
         let (count, in_row) = (row.count + count, row.in_row + count);
         self.put(key, RowPlaces { count, in_row, ..row });
@@ -78,11 +80,14 @@ impl Places {
         }
     }
 
-    /// The row has this entry of this process, and was written now.
-    fn see(&mut self, key: &Key, own: Option<&Holder>, now: u64) {
+    /// The row has this entry of this process, by a write that was decided at `asked`.
+    fn see(&mut self, key: &Key, own: Option<&Holder>, asked: u64) {
         let Some(&row) = self.rows.get(key) else { return };
-        let in_row = own.filter(|own| own.since == row.since).map_or(0, |own| own.held);
-        self.put(key, RowPlaces { in_row, written: now, ..row });
+        let own = own.filter(|own| own.since == row.since);
+        let (in_row, lapses) = own.map_or((0, 0), |own| (own.held, own.lapses));
+        // Not every write renews the entry.
+        let written = if lapses == row.lapses { row.written } else { asked };
+        self.put(key, RowPlaces { in_row, lapses, written, ..row });
     }
 
     /// The row has nothing of this process. Returns how many places are lost.
@@ -128,28 +133,32 @@ fn holds(debit: &Debit, receipt: &Receipt) -> bool {
 
 impl<E: Engine> Shared<E> {
     /// A job was done: counts what it holds, or has given back.
-    pub(crate) fn count_places(self: &Arc<Self>, entry: &Entry, outcome: Option<&Outcome>) {
+    pub(crate) fn count_places(
+        self: &Arc<Self>,
+        entry: &Entry,
+        outcome: Option<&Outcome>,
+        asked: u64,
+    ) {
         if let (Job::Settle(settlement), Some(key)) = (&entry.job, entry.rows.first()) {
             let (debit, receipt, spent) = &**settlement;
             return self.change_places(key, (debit, receipt), *spent);
         }
         if let Some(outcome) = outcome {
-            let lost = self.raise_places(entry, outcome);
+            let lost = self.raise_places(entry, outcome, asked);
             self.counters.places_lost.add(lost);
         }
     }
 
     /// A take may have been done. What an earlier one may have taken is not lost: nobody was told that it has it.
-    pub(crate) fn doubt_places(self: &Arc<Self>, entry: &Entry, outcome: &Outcome) {
-        self.raise_places(entry, outcome);
+    pub(crate) fn doubt_places(self: &Arc<Self>, entry: &Entry, outcome: &Outcome, asked: u64) {
+        self.raise_places(entry, outcome, asked);
     }
 
     /// Returns how many places of earlier entries are lost.
-    fn raise_places(self: &Arc<Self>, entry: &Entry, outcome: &Outcome) -> u64 {
-        let now = self.runtime.clock.now();
+    fn raise_places(self: &Arc<Self>, entry: &Entry, outcome: &Outcome, asked: u64) -> u64 {
         let mut lost = 0;
         for (key, since, cost) in held(entry, outcome) {
-            lost += lock(&self.places).raise(key, (since, cost), now);
+            lost += lock(&self.places).raise(key, (since, cost), asked);
             self.start_renewing();
         }
         lost
@@ -177,9 +186,9 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// A row was written now, in which this process has this entry.
-    pub(crate) fn see_places(&self, key: &Key, own: Option<&Holder>) {
-        lock(&self.places).see(key, own, self.runtime.clock.now());
+    /// A row was written, by what was decided at `asked`, in which this process has this entry.
+    pub(crate) fn see_places(&self, key: &Key, own: Option<&Holder>, asked: u64) {
+        lock(&self.places).see(key, own, asked);
     }
 
     /// The row has nothing of this process.
@@ -199,7 +208,9 @@ impl<E: Engine> Shared<E> {
 
     /// The rows that have to be renewed. `None` if nothing is held, so that the task may end.
     fn due(&self) -> Option<Vec<Key>> {
-        let (now, age) = (self.runtime.clock.now(), self.process.lease / FRACTION);
+        // A renewal is decided a moment after its heartbeat. So a row is due that was written before the middle between two
+        // heartbeats, or each second heartbeat would find it too young.
+        let (now, age) = (self.runtime.clock.now(), self.process.lease / FRACTION / 2);
         let places = lock(&self.places);
         if places.rows.is_empty() {
             self.is_renewing.store(false, Ordering::Release);

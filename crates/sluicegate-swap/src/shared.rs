@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::breaker::{Backoff, Breaker};
-use sluicegate_core::adapter::{Background, Charge, Debit, Outcome, Receipt};
+use sluicegate_core::adapter::{Background, Charge, Debit, Outcome, Receipt, Reservation};
 use sluicegate_core::key::{KeyBuf, KeySecret};
 
 use crate::counts::Counters;
@@ -112,24 +112,52 @@ impl<E: crate::Engine> Shared<E> {
         }
     }
 
-    /// Gives back all that was charged.
-    pub(crate) fn give_back(self: &Arc<Self>, charge: &Charge, outcome: &Outcome) {
+    /// Gives back all that was charged, in the place that the call has in the background.
+    pub(crate) fn give_back(
+        self: &Arc<Self>,
+        charge: &Charge,
+        outcome: &Outcome,
+        guard: Option<&Arc<Reservation>>,
+    ) {
         if !outcome.is_admitted() {
             return;
         }
         self.counters.given_back.add(1);
         for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
-            self.settle(debit, &receipt, 0);
+            self.give_back_one(debit, &receipt, guard);
         }
+    }
+
+    /// Gives back a part of what a call has charged. The call keeps its place in the background for it, so that it finds
+    /// room however many settlements are under way.
+    pub(crate) fn give_back_one(
+        self: &Arc<Self>,
+        debit: &Debit,
+        receipt: &Receipt,
+        guard: Option<&Arc<Reservation>>,
+    ) {
+        let guard = guard.cloned().inspect(|guard| guard.leave());
+        self.settle_within(debit, receipt, 0, || guard);
     }
 
     /// Changes the charge that wrote `receipt` to `spent`, in the background.
     pub(crate) fn settle(self: &Arc<Self>, debit: &Debit, receipt: &Receipt, spent: u64) {
+        let guard = || self.background.settlement().map(Arc::new);
+        self.settle_within(debit, receipt, spent, guard);
+    }
+
+    fn settle_within(
+        self: &Arc<Self>,
+        debit: &Debit,
+        receipt: &Receipt,
+        spent: u64,
+        guard: impl FnOnce() -> Option<Arc<Reservation>>,
+    ) {
         if spent == debit.cost || receipt.is_void() {
             return;
         }
         let settlement = Box::new((debit.clone(), *receipt, spent));
-        let guard = self.background.settlement().map(Arc::new);
+        let guard = guard();
         if guard.is_none() || self.runtime.handle().is_none() {
             return self.drop_settlement(&settlement);
         }

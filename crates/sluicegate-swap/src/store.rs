@@ -63,7 +63,10 @@ impl<E: Engine> Swap<E> {
                 let in_time = async { before(late, answer).await };
                 Box::pin(async { in_time.await.unwrap_or_else(|| Err(StoreError::too_slow())) })
             } else {
-                Box::pin(ask(shared, job(charge), rows))
+                Box::pin(async move {
+                    let guard = reserve(&shared)?;
+                    ask(shared, job(charge), rows, guard).await
+                })
             });
         };
         shared.counters.failures.add(1);
@@ -94,12 +97,21 @@ impl<E: Engine> Swap<E> {
     }
 }
 
-/// Has a job done whose rows are swapped at once, within the deadline.
-pub(crate) async fn ask<E: Engine>(shared: Arc<Shared<E>>, job: Job, rows: Vec<Key>) -> Reply {
-    let Some(guard) = shared.background.call().map(Arc::new) else {
+/// A place for a decision, and for giving back what it charged.
+pub(crate) fn reserve<E>(shared: &Shared<E>) -> Result<Arc<Reservation>, StoreError> {
+    shared.background.call().map(Arc::new).ok_or_else(|| {
         shared.counters.failures.add(1);
-        return Err(StoreError::unavailable("too many calls of the engine are under way"));
-    };
+        StoreError::unavailable("too many calls of the engine are under way")
+    })
+}
+
+/// Has a job done whose rows are swapped at once, within the deadline.
+pub(crate) async fn ask<E: Engine>(
+    shared: Arc<Shared<E>>,
+    job: Job,
+    rows: Vec<Key>,
+    guard: Arc<Reservation>,
+) -> Reply {
     let (caller, receiver) = oneshot::channel();
     let charge = match &job {
         Job::Take(charge) => Some(charge.clone()),
@@ -123,6 +135,13 @@ pub(crate) async fn ask<E: Engine>(shared: Arc<Shared<E>>, job: Job, rows: Vec<K
             reply.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime ends")))
         }
         None => {
+            // After this, either an answer is there, or the flight finds nobody who waits. A failure is counted where the
+            // caller is told of it: by the flight, or here.
+            waiting.receiver.close();
+            if let Ok(reply) = waiting.receiver.try_recv() {
+                waiting.is_answered = true;
+                return reply;
+            }
             waiting.shared.counters.failures.add(1);
             Err(StoreError::too_slow())
         }
@@ -147,7 +166,7 @@ impl<E: Engine> Drop for Waiting<E> {
         self.receiver.close();
         // It may have been answered a moment ago.
         if let (Ok(Ok(outcome)), Some(charge)) = (self.receiver.try_recv(), &self.charge) {
-            self.shared.give_back(charge, &outcome);
+            self.shared.give_back(charge, &outcome, Some(&self.guard));
         }
     }
 }

@@ -71,6 +71,42 @@ impl Engine for Leaving {
     }
 }
 
+/// Reads rows in a millisecond, and never answers a swap.
+struct Stuck(MadeUp);
+
+impl Engine for Stuck {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.0.clock().advance(Duration::from_millis(1));
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, _: &[Write]) -> Result<Swapped, EngineError> {
+        pending().await
+    }
+}
+
+/// Loses the answer to its first swap.
+struct Losing(MadeUp, AtomicBool);
+
+impl Engine for Losing {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
+        let swapped = self.0.swap(writes).await;
+        if self.1.swap(true, Ordering::Relaxed) { swapped } else { Err("it is lost".into()) }
+    }
+}
+
 /// Panics after its first swap.
 struct Panicking(MadeUp, AtomicBool);
 
@@ -202,6 +238,44 @@ fn waiting_for_the_background_takes_no_longer_than_its_time() {
     assert!(answer(store.take(&charge("alice"))).is_err());
     settled(&store);
     assert_eq!(store.counts().unanswered, 1);
+}
+
+/// The call keeps its place in the background until all of its limits are given back.
+#[test]
+fn a_lost_charge_of_two_limits_is_given_back_although_the_background_has_room_for_one() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock);
+    let losing = Losing(engine.clone(), AtomicBool::new(false));
+    let ages = Duration::from_secs(3_000_000);
+    let store = open(by_hand(losing, &clock).background(1, ages));
+    let mut charge = charge("alice");
+    charge.add(Limit::per_hour(10), key("alice"), 1).expect("two limits");
+    assert!(answer(store.take(&charge)).is_err());
+    settled(&store);
+    let other = open(by_hand(engine, &clock));
+    for limit in [Limit::per_minute(10), Limit::per_hour(10)] {
+        assert_eq!(left(&other, limit, "alice"), 10);
+    }
+    let counts = store.counts();
+    assert_eq!((counts.given_back, counts.settlements_dropped), (1, 0));
+}
+
+/// The caller is told first, and the swap has its own deadline a millisecond later.
+#[test]
+fn a_decision_that_is_too_late_is_one_failure() {
+    let clock = ManualClock::new();
+    let (milli, hour) = (Duration::from_millis(1), Duration::from_secs(3_600));
+    let store = Swap::builder(Stuck(MadeUp::new(&clock))).clock(&clock).deadline(50 * milli);
+    let store = open(store.breaker(1, hour, hour).background(64, 1_000 * milli));
+    let Answer::Later(future) = store.take(&charge("alice")) else { panic!("it is asked") };
+    let asked = runtime().spawn(future);
+    until("the swap", || (store.counts().swaps == 1).then_some(()));
+    clock.advance(49 * milli);
+    until("the deadline", || asked.is_finished().then_some(()));
+    assert!(runtime().block_on(asked).expect("no panic").expect_err("no answer").is_too_slow());
+    flush_in_time(&store, &clock);
+    let counts = store.counts();
+    assert_eq!((counts.failures, counts.breaker_openings), (1, 1));
 }
 
 #[test]

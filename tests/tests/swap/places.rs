@@ -12,7 +12,7 @@ use sluicegate_tests::servers::until;
 use sluicegate_tests::{answer, key};
 
 use crate::engine::MadeUp;
-use crate::store::{by_hand, left, open, settled};
+use crate::store::{by_hand, left, open, runtime, settled};
 
 const EIGHT: Limit = Limit::concurrent(8);
 const LEASE: Duration = Duration::from_secs(10);
@@ -126,6 +126,40 @@ fn what_is_held_for_longer_than_the_lease_is_renewed() {
     }
     give_back(&holder, 8, &held);
     assert!(take(&other, 8).is_admitted());
+    assert_eq!(holder.counts().places_lost, 0);
+}
+
+/// Takes a millisecond for each call.
+struct Slow(MadeUp);
+
+impl Engine for Slow {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.0.clock().advance(Duration::from_millis(1));
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
+        self.0.clock().advance(Duration::from_millis(1));
+        self.0.swap(writes).await
+    }
+}
+
+#[test]
+fn a_place_is_renewed_at_each_heartbeat_however_long_a_call_takes() {
+    let clock = ManualClock::new();
+    let holder = open(by_hand(Slow(MadeUp::new(&clock)), &clock).concurrency_lease(LEASE));
+    assert!(take(&holder, 8).is_admitted());
+    let before = holder.counts().swaps;
+    // There are four heartbeats in this time.
+    for _ in 0..49 {
+        clock.advance(PAUSE / 10);
+        runtime().block_on(tokio::time::sleep(Duration::from_millis(1)));
+    }
+    until("the renewals", || (holder.counts().swaps >= before + 3).then_some(()));
     assert_eq!(holder.counts().places_lost, 0);
 }
 

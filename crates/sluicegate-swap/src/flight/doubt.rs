@@ -23,13 +23,15 @@ pub(super) struct Tried {
 pub(crate) struct Doubt {
     tried: Tried,
     entries: Mutex<Vec<Entry>>,
+    /// When it was decided, by the store's clock.
+    pub(super) asked: u64,
     /// When nobody looks for it any more, by the store's clock.
     pub(super) until: u64,
 }
 
 impl Doubt {
-    pub(super) fn new(tried: Tried, entries: Vec<Entry>, until: u64) -> Self {
-        Self { tried, entries: Mutex::new(entries), until }
+    pub(super) fn new(tried: Tried, entries: Vec<Entry>, (asked, until): (u64, u64)) -> Self {
+        Self { tried, entries: Mutex::new(entries), asked, until }
     }
 
     pub(super) fn tag(&self) -> Tag {
@@ -52,9 +54,11 @@ impl Doubt {
     pub(super) fn confirm<E: Engine>(self: &Arc<Self>, shared: &Arc<Shared<E>>) {
         for entry in self.end(shared) {
             match (&entry.job, &entry.tried) {
-                (Job::Take(charge), Some(Some(outcome))) => shared.give_back(charge, outcome),
+                (Job::Take(charge), Some(Some(outcome))) => {
+                    shared.give_back(charge, outcome, entry.guard.as_ref());
+                }
                 (Job::Settle(_), _) => {
-                    shared.count_places(&entry, None);
+                    shared.count_places(&entry, None, self.asked);
                     shared.counters.settled.add(1);
                 }
                 _ => {}

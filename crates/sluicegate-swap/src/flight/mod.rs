@@ -20,12 +20,13 @@ use std::time::Duration;
 use sluicegate_core::adapter::Outcome;
 use sluicegate_core::adapter::breaker::{Permit, Transition};
 use sluicegate_core::store::StoreError;
+use tokio::sync::oneshot;
 
 pub(crate) use self::doubt::Doubt;
 use self::doubt::Tried;
 use crate::decide::{Draft, Job, SKEW, run};
 use crate::engine::{Engine, EngineError, Loaded, Stored, Swapped, Write};
-use crate::entry::Entry;
+use crate::entry::{Entry, Reply};
 use crate::observe;
 use crate::queue::{Key, Known};
 use crate::row::{Malformed, Row, Tag};
@@ -66,6 +67,8 @@ struct Airborne<E: Engine> {
     flight: Flight,
     /// The last swap, if it was refused or not answered.
     tried: Option<Tried>,
+    /// When the last swap was decided, by the store's clock: leases that it begins or renews last from then.
+    asked: u64,
     /// The breaker's permit for a load that was answered. It goes on to the swap: an engine that reads and cannot write
     /// does not work, and its loads must not say that it does.
     permit: Option<Permit>,
@@ -83,7 +86,7 @@ impl<E: Engine> Drop for Airborne<E> {
 
 /// Flies until all jobs are done, or have failed.
 pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
-    let mut air = Airborne { shared, flight, tried: None, permit: None };
+    let mut air = Airborne { shared, flight, tried: None, asked: 0, permit: None };
     let mut refused = 0;
     loop {
         air.join();
@@ -97,6 +100,7 @@ pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
             return air.succeed();
         }
         let tag = air.shared.tag();
+        air.asked = air.shared.runtime.clock.now();
         let (drafts, outcomes) = air.decide(tag);
         if !air.is_proved(&drafts) {
             continue;
@@ -180,13 +184,13 @@ impl<E: Engine> Airborne<E> {
         }
         for entry in &self.flight.entries {
             if let Some(outcome) = &entry.tried {
-                self.shared.count_places(entry, outcome.as_ref());
+                self.shared.count_places(entry, outcome.as_ref(), self.asked);
             }
         }
         for (key, _) in &rows {
             let row = self.flight.rows.iter().find(|row| row.key == *key);
             if let Some(known) = row.and_then(|row| row.known.as_ref()) {
-                self.shared.see_places(key, known.row.own(process));
+                self.shared.see_places(key, known.row.own(process), self.asked);
             }
         }
         let entries = std::mem::take(&mut self.flight.entries);
@@ -209,7 +213,7 @@ impl<E: Engine> Airborne<E> {
                 continue;
             };
             let doubt = row.doubts.swap_remove(at);
-            self.shared.see_places(&row.key, known.row.own(process));
+            self.shared.see_places(&row.key, known.row.own(process), doubt.asked);
             doubt.confirm(&self.shared);
         }
     }
@@ -381,7 +385,7 @@ impl<E: Engine> Airborne<E> {
         self.count_places(outcomes);
         for row in self.flight.rows.iter().filter(|row| written.contains(&row.key)) {
             if let Some(known) = &row.known {
-                self.shared.see_places(&row.key, known.row.own(process));
+                self.shared.see_places(&row.key, known.row.own(process), self.asked);
             }
         }
     }
@@ -389,7 +393,7 @@ impl<E: Engine> Airborne<E> {
     /// These jobs were done. Before the rows are free, so that the next flight of a row lowers nothing of them.
     fn count_places(&self, outcomes: &[Option<Outcome>]) {
         for (entry, outcome) in self.flight.entries.iter().zip(outcomes) {
-            self.shared.count_places(entry, outcome.as_ref());
+            self.shared.count_places(entry, outcome.as_ref(), self.asked);
         }
     }
 
@@ -460,7 +464,7 @@ impl<E: Engine> Airborne<E> {
                     if outcome.is_admitted() { &counters.admitted } else { &counters.refused };
                 counter.add(1);
                 if let Err(Ok(outcome)) = caller.send(Ok(outcome)) {
-                    shared.give_back(&charge, &outcome);
+                    shared.give_back(&charge, &outcome, guard.as_ref());
                 }
             }
             (Job::Settle(_), ..) => shared.counters.settled.add(1),
@@ -486,11 +490,10 @@ impl<E: Engine> Airborne<E> {
                 guard.leave();
             }
             if let (Job::Take(_), Some(Some(outcome))) = (&entry.job, &entry.tried) {
-                self.shared.doubt_places(&entry, outcome);
+                self.shared.doubt_places(&entry, outcome, self.asked);
             }
             if let Some(caller) = entry.caller.take() {
-                self.shared.counters.failures.add(1);
-                let _ = caller.send(Err(failure.clone()));
+                self.tell(caller, failure);
             }
             doubtful.push(entry);
         }
@@ -500,7 +503,7 @@ impl<E: Engine> Airborne<E> {
         let Some(tried) = self.tried.take().filter(|_| !doubtful.is_empty()) else { return };
         let keys: Vec<Key> = tried.rows.iter().map(|(key, _)| Arc::clone(key)).collect();
         let until = self.shared.until();
-        let doubt = Arc::new(Doubt::new(tried, doubtful, until));
+        let doubt = Arc::new(Doubt::new(tried, doubtful, (self.asked, until)));
         self.shared.queue().doubt(&doubt);
         // Somebody has to look, also if no request comes.
         for key in keys {
@@ -513,16 +516,19 @@ impl<E: Engine> Airborne<E> {
         let shared = &self.shared;
         let for_good = for_good || entry.is_gone(shared.runtime.clock.now());
         match (entry.caller, &entry.job) {
-            (Some(caller), _) => {
-                if caller.send(Err(failure.clone())).is_ok() {
-                    shared.counters.failures.add(1);
-                }
-            }
+            (Some(caller), _) => self.tell(caller, failure),
             (None, Job::Look) if for_good => self.give_up(&entry.rows),
             (None, Job::Settle(settlement)) if for_good => shared.drop_settlement(settlement),
             (None, Job::Settle(_) | Job::Look) => shared.later(Entry { caller: None, ..entry }),
             // It is renewed again in a moment.
             (None, _) => {}
+        }
+    }
+
+    /// Tells a caller of a failure, which counts unless it has counted as one that was too late.
+    fn tell(&self, caller: oneshot::Sender<Reply>, failure: &StoreError) {
+        if caller.send(Err(failure.clone())).is_ok() {
+            self.shared.counters.failures.add(1);
         }
     }
 
