@@ -113,7 +113,8 @@ impl<E: Engine> SwapBuilder<E> {
     }
 
     /// Sets how long places of limits of [concurrency](sluicegate_core::Limit::concurrent) stay taken after the process
-    /// that holds them has died, 10 s by default. A process renews its places four times in this time.
+    /// that holds them has died, 10 s by default. A process renews its places four times in this time. It is at least
+    /// 100 ms.
     pub fn concurrency_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -126,7 +127,13 @@ impl<E: Engine> SwapBuilder<E> {
     }
 
     /// Makes the store. It returns at once, and the engine need not be there yet.
+    ///
+    /// # Panics
+    ///
+    /// When a setting is not valid. The message names the setting.
+    #[track_caller]
     pub fn build(self) -> Swap<E> {
+        self.check();
         let clock = self.clock.map_or_else(Clock::machine, Clock::from);
         // A forked process shares its parent's seeds, but not its process number.
         let unlike_others = (std::process::id(), SystemTime::now());
@@ -158,5 +165,88 @@ impl<E: Engine> SwapBuilder<E> {
             grace,
             refusals: self.refusals,
         }))
+    }
+}
+
+/// The shortest lease of places. Shorter ones would be renewed all the time.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+impl<E> SwapBuilder<E> {
+    #[track_caller]
+    fn check(&self) {
+        let Backoff { first, longest } = self.breaker.backoff;
+        assert!(!self.deadline.is_zero(), "the deadline is zero");
+        assert!(!first.is_zero(), "the first pause of the breaker is zero");
+        assert!(
+            longest >= first,
+            "the longest pause of the breaker, {longest:?}, is shorter than the first, {first:?}"
+        );
+        let lease = self.lease;
+        assert!(
+            lease >= SHORTEST,
+            "the concurrency lease is {lease:?}, but must be at least {SHORTEST:?}"
+        );
+        assert!(
+            self.prefix.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '),
+            "the prefix contains a character that is not printable ASCII"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::engine::{EngineError, Loaded, Swapped, Write};
+
+    struct Away;
+
+    impl Engine for Away {
+        fn rows_at_once(&self) -> usize {
+            1
+        }
+
+        async fn load(&self, _: &[Arc<str>]) -> Result<Loaded, EngineError> {
+            Err("it is away".into())
+        }
+
+        async fn swap(&self, _: &[Write]) -> Result<Swapped, EngineError> {
+            Err("it is away".into())
+        }
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_named() {
+        let (zero, milli) = (Duration::ZERO, Duration::from_millis(1));
+        let builder = || Swap::builder(Away);
+        for (builder, sentence) in [
+            (builder().deadline(zero), "the deadline is zero"),
+            (builder().breaker(1, zero, milli), "the first pause of the breaker is zero"),
+            (
+                builder().breaker(1, 2 * milli, milli),
+                "the longest pause of the breaker, 1ms, is shorter than the first, 2ms",
+            ),
+            (
+                builder().concurrency_lease(zero),
+                "the concurrency lease is 0ns, but must be at least 100ms",
+            ),
+            (
+                builder().concurrency_lease(99 * milli),
+                "the concurrency lease is 99ms, but must be at least 100ms",
+            ),
+            (
+                builder().prefix("shop\0"),
+                "the prefix contains a character that is not printable ASCII",
+            ),
+        ] {
+            let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
+            let panic = built.err().expect("it panics");
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+            assert_eq!(said, Some(sentence));
+        }
+        let _ =
+            builder().concurrency_lease(100 * milli).deadline(milli).prefix("my shop: ").build();
     }
 }
