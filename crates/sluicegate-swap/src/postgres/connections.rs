@@ -72,8 +72,14 @@ async fn client(pool: &deadpool_postgres::Pool) -> Result<deadpool_postgres::Obj
     if users > status.max_size {
         return Ok(getting.await?);
     }
-    Ok(tokio::spawn(getting).await??)
+    // One to a server that accepts and says nothing would never end, and keep its place in the pool.
+    Ok(tokio::spawn(tokio::time::timeout(LONGEST, getting)).await???)
 }
+
+/// How long a connection may take to be made. A server under load may need seconds; a start that takes longer has met a
+/// server or a proxy that does not go on with it.
+#[cfg(feature = "deadpool")]
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A pool that prepares each statement once for each connection, so that the server need not plan it for each decision.
 ///
@@ -99,5 +105,36 @@ impl Connections for Prepared {
         let prepared = client.prepare_typed_cached(statement, &types).await?;
         let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
         Ok(client.query(&prepared, &values).await?)
+    }
+}
+
+#[cfg(all(test, feature = "deadpool"))]
+mod tests {
+    use std::time::Duration;
+
+    use deadpool_postgres::{Manager, Pool};
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+    use tokio_postgres::{Config, NoTls};
+
+    use super::*;
+
+    /// A server that accepts and says nothing, such as a proxy without a server behind it.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_hangs_while_it_is_made_gives_its_place_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let mut config = Config::new();
+        let port = listener.local_addr().expect("an address").port();
+        config.host("127.0.0.1").port(port).user("nobody");
+        let pool = Pool::builder(Manager::new(config, NoTls)).max_size(1).build().expect("a pool");
+        let mut accepted = Vec::new();
+        for _ in 0..2 {
+            // It is given up at the deadline of a decision, and goes on by itself.
+            let given_up = timeout(Duration::from_millis(50), client(&pool)).await;
+            assert!(given_up.is_err());
+            let next = timeout(Duration::from_secs(1), listener.accept()).await;
+            accepted.push(next.expect("a connection in time").expect("a connection"));
+            tokio::time::sleep(LONGEST).await;
+        }
     }
 }
