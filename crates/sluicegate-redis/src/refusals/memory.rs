@@ -24,6 +24,9 @@ pub(super) struct Memory {
     epochs: Arc<Epochs>,
 }
 
+/// The server's clock runs ahead of this machine's by less than one part in this.
+const DRIFT: u64 = 5_000;
+
 /// Bounds of the server's clock at one moment.
 struct ServerTime {
     earliest: u64,
@@ -92,8 +95,9 @@ impl Memory {
 impl Row {
     #[inline]
     fn server_time(&self, at: u64) -> ServerTime {
-        let earliest = self.now.saturating_add(at.saturating_sub(self.received));
-        ServerTime { earliest, latest: earliest.saturating_add(self.took) }
+        let passed = at.saturating_sub(self.received);
+        let earliest = self.now.saturating_add(passed);
+        ServerTime { earliest, latest: earliest.saturating_add(self.took + passed / DRIFT) }
     }
 }
 

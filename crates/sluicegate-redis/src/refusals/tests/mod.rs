@@ -112,17 +112,17 @@ fn no_request_is_refused_that_the_server_would_admit_and_retry_after_is_never_to
     assert!(recalled > 10_000, "only {recalled} were remembered");
 }
 
-/// The server decides when the call arrives, and the answer takes this long.
+/// The server decides when the call arrives, and the answer takes this long. Its clock may run a little faster.
 #[test]
 fn the_server_is_called_at_the_moment_at_which_it_would_admit() {
     let mut process = Process::new(16, Duration::MAX);
     let charge = of(Limit::per_second(1), 1);
-    let (way, tick) = (SECOND / 100, Duration::from_micros(1));
+    let (way, drift, tick) = (SECOND / 100, SECOND / 5_000, Duration::from_micros(1));
     process.ask(&charge, [Duration::ZERO; 2]);
     process.ask(&charge, [Duration::ZERO, way]);
-    process.clock.advance(SECOND - way - tick);
+    process.clock.advance(SECOND - way - drift - tick);
     assert!(process.refusals.recall(&charge).is_some());
-    process.clock.advance(tick);
+    process.clock.advance(drift + tick);
     assert_eq!(process.refusals.recall(&charge), None);
     assert!(process.take(&charge).is_admitted());
 }
@@ -169,6 +169,20 @@ fn a_row_is_read_again_after_the_longest_time() {
     assert!(!process.take(&charge).is_admitted());
     process.clock.advance(Duration::from_micros(1));
     assert!(process.take(&charge).is_admitted());
+}
+
+/// The server's clock may have gained 17.28 s in a day.
+#[test]
+fn a_row_of_long_ago_is_believed_as_far_as_clocks_run_alike() {
+    let day = SECOND * 86_400;
+    for (left, is_believed) in [(17, false), (18, true)] {
+        let mut process = Process::new(16, Duration::MAX);
+        let charge = of(Limit::fixed_window(1, day + SECOND * left).from_first(), 1);
+        process.take(&charge);
+        process.take(&charge);
+        process.clock.advance(day);
+        assert_eq!(process.refusals.recall(&charge).is_some(), is_believed, "{left} s");
+    }
 }
 
 #[test]
