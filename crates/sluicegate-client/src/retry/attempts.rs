@@ -28,6 +28,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Attempts {
     shared: Arc<Shared>,
+    /// A layer around this one retries, and its budget counts the request.
+    is_nested: bool,
     /// Attempts that have ended.
     ended: u32,
     may_repeat: bool,
@@ -44,16 +46,29 @@ pub(super) struct Attempts {
 static PREVIOUS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
 impl Attempts {
-    pub(super) fn new(shared: Arc<Shared>, may_repeat: bool, time: Option<Duration>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        is_nested: bool,
+        may_repeat: bool,
+        time: Option<Duration>,
+    ) -> Self {
         let deadline = time.map(|time| end(&shared.clock, time));
         Self {
             shared,
+            is_nested,
             ended: 0,
             may_repeat,
             deadline,
             wait_until: None,
             never_waits: false,
             is_unsent: false,
+        }
+    }
+
+    /// The first attempt has ended, and was sent. One that this program holds back pays for no retry.
+    pub(super) fn deposit(&self) {
+        if !self.is_nested {
+            self.shared.budget.deposit();
         }
     }
 

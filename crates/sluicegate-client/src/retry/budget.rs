@@ -5,7 +5,7 @@ use sluicegate::adapter::ConfigError;
 
 /// A share of the requests that may be sent a second time.
 ///
-/// Each request deposits the share, and each retry withdraws 1. The arithmetic is in millionths, so a share of 0.3 is
+/// Each request that was sent deposits the share, and each retry withdraws 1. The arithmetic is in millionths, so a share of 0.3 is
 /// three retries for ten requests, exactly. The budget begins with an advance, so that a program that makes few requests
 /// may retry too. Half of the deposits pay it back, so over many requests no more than the share is retried.
 ///
@@ -78,7 +78,8 @@ impl Budget {
         Self { share, most: advance.max(SAVED * ONE), balance }
     }
 
-    /// Notes a request that is sent for the first time.
+    /// Notes a request that was sent for the first time. A [`RetryLayer`](crate::RetryLayer) does so when it is answered or has
+    /// failed, and not for one that was [refused](crate::Refused) by this program.
     pub fn deposit(&self) {
         let mut balance = self.balance.lock().unwrap_or_else(PoisonError::into_inner);
         let paid_back = (self.share / 2).min(balance.debt);

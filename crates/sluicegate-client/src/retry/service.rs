@@ -32,11 +32,9 @@ where
         let shared = &self.layer.0;
         let may_repeat = shared.repeatable.holds(&request);
         let is_nested = call::mark(&mut request, Retried { may_repeat });
-        if !is_nested {
-            shared.budget.deposit();
-        }
         let copy = if may_repeat && !is_nested { request.try_clone() } else { None };
-        let mut attempts = Attempts::new(shared.clone(), copy.is_some(), request.timeout());
+        let timeout = request.timeout();
+        let mut attempts = Attempts::new(shared.clone(), is_nested, copy.is_some(), timeout);
         // The one that is ready sends the first attempt.
         let next = self.inner.clone();
         let mut service = std::mem::replace(&mut self.inner, next);
@@ -103,16 +101,18 @@ where
             };
             this.attempts.bound(left);
             let result = ready!(result).map_err(Into::into);
-            // A refusal of this program hides nothing that a server has said.
-            if let Some(earlier) = this.kept.take() {
-                let is_held_back =
-                    result.as_ref().is_err_and(|error| Refused::find(&**error).is_some());
-                if is_held_back {
+            let is_held_back =
+                result.as_ref().is_err_and(|error| Refused::find(&**error).is_some());
+            match this.kept.take() {
+                // A refusal of this program hides nothing that a server has said.
+                Some(earlier) if is_held_back => {
                     this.attempts.is_at(Stage::Held);
                     this.attempts.refund();
                     return Poll::Ready(earlier);
                 }
-                this.attempts.is_at(Stage::Left);
+                Some(_) => this.attempts.is_at(Stage::Left),
+                None if is_held_back => {}
+                None => this.attempts.deposit(),
             }
             let Some((sleep, next)) = this.attempts.next(this.copy, &result) else {
                 return Poll::Ready(result);

@@ -1,3 +1,4 @@
+use sluicegate_client::Refused;
 use sluicegate_client::retry::Budget;
 
 use super::*;
@@ -43,4 +44,19 @@ async fn without_a_budget_nothing_is_sent_twice() {
     let layer = RetryLayer::builder().budget(budget).clock(&clock).build().unwrap();
     flood(&server, &layer, &clock, 100).await;
     assert_eq!(server.seen(), 100);
+}
+
+#[tokio::test]
+async fn requests_that_are_never_sent_pay_for_no_retry() {
+    let (clock, budget) = (ManualClock::new(), Arc::new(Budget::try_new(0.5, 0).unwrap()));
+    let layer = RetryLayer::builder().budget(budget).clock(&clock).build().unwrap();
+    let mut held_back = layer.layer(tower::service_fn(|_: Request<String>| async {
+        Err::<Response<()>, BoxError>(Refused::new("it is not its turn", None).into())
+    }));
+    for _ in 0..100 {
+        assert!(held_back.ready().await.unwrap().call(get()).await.is_err());
+    }
+    let server = Server::always(BUSY);
+    flood(&server, &layer, &clock, 10).await;
+    assert_eq!(server.seen(), 15);
 }
