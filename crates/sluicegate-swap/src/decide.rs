@@ -218,15 +218,13 @@ impl Draft {
         (process, tag, now): (Process, Tag, u64),
     ) {
         let row = &mut self.row;
-        let mut fresh_in = limit.fresh_in(&state, now).map(|time| time.as_micros() as u64);
         if limit.is_held() {
-            let held = state.words[0];
-            state.words = [0; 2];
-            fresh_in = limit.fresh_in(&state, now).map(|time| time.as_micros() as u64);
+            let [held, _] = std::mem::take(&mut state.words);
             if changes {
                 row.hold(held, (process, tag, now));
             }
         }
+        let fresh_in = limit.fresh_in(&state, now).map(|time| time.as_micros() as u64);
         row.state = state;
         if changes {
             let lapses = row.holders.iter().map(|holder| holder.lapses).max().unwrap_or(0);

@@ -102,12 +102,7 @@ impl<S: Store + Clone> Future for Turn<S> {
                     Poll::Ready(other) => return Poll::Ready(other.map_err(PaceError::of)),
                     Poll::Pending => {
                         this.begun.get_or_insert_with(|| this.pacer.clock().now());
-                        if this.waiting.is_none() {
-                            let Some(waiting) = Waiting::enter(this.pacer) else {
-                                return Poll::Ready(Err(PaceError::Crowded));
-                            };
-                            *this.waiting = Some(waiting);
-                        }
+                        Waiting::enter(this.waiting, this.pacer)?;
                         return Poll::Pending;
                     }
                 },
@@ -124,12 +119,7 @@ impl<S: Store + Clone> Future for Turn<S> {
                 Some(retry_after) => match next(left, this.pacer.look_again, retry_after) {
                     None => return Poll::Ready(Err(PaceError::Refused { retry_after })),
                     Some(time) => {
-                        if this.waiting.is_none() {
-                            let Some(waiting) = Waiting::enter(this.pacer) else {
-                                return Poll::Ready(Err(PaceError::Crowded));
-                            };
-                            *this.waiting = Some(waiting);
-                        }
+                        Waiting::enter(this.waiting, this.pacer)?;
                         let pause = Sleep::new(&this.pacer.clock(), time, tokio::time::sleep);
                         this.step.set(Step::Pausing { pause });
                     }
@@ -155,8 +145,13 @@ impl<S: Store> fmt::Debug for Turn<S> {
 struct Waiting<S>(Pacer<S>);
 
 impl<S: Store + Clone> Waiting<S> {
-    fn enter(pacer: &Pacer<S>) -> Option<Self> {
-        pacer.enter().then(|| Self(pacer.clone()))
+    /// Counts a caller that does not count yet.
+    fn enter(waiting: &mut Option<Self>, pacer: &Pacer<S>) -> Result<(), PaceError> {
+        if waiting.is_none() {
+            let entered = pacer.enter().then(|| Self(pacer.clone()));
+            *waiting = Some(entered.ok_or(PaceError::Crowded)?);
+        }
+        Ok(())
     }
 }
 
@@ -187,9 +182,6 @@ impl PaceError {
     fn of(error: AcquireError) -> Self {
         match error {
             AcquireError::Store(error) => Self::Store(error),
-            AcquireError::Refused(decision) => {
-                Self::Refused { retry_after: decision.retry_after() }
-            }
             _ => Self::NeverFits,
         }
     }

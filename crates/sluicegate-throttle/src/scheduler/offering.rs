@@ -64,11 +64,9 @@ impl Scheduler {
         if self.lanes.get(lane).is_greedy(flow, cost, kept, self.bound, now) {
             return self.refuse(ShedReason::Share, rank);
         }
-        if self.cost.saturating_add(cost) > self.bound {
-            let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
-            if excess > 0 && !self.evict(rank, excess, out) {
-                return self.refuse(ShedReason::Full, rank);
-            }
+        let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
+        if excess > 0 && !self.evict(rank, excess, out) {
+            return self.refuse(ShedReason::Full, rank);
         }
         self.note_wait(now);
         let queue = self.lanes.get_mut(lane).queue_for(flow);
