@@ -49,7 +49,7 @@ impl Form {
             Self::Prefixed(prefix) => (question.method, behind(&question.uri, prefix)?),
         };
         let peer = take_peer(&mut headers)?;
-        request(method, uri, headers, Some(peer))
+        Ok(request(method, uri, headers, Some(peer)))
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn request(
     uri: Uri,
     headers: HeaderMap,
     peer: Option<IpAddr>,
-) -> Result<Request<()>, BadRequest> {
+) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = method;
     *request.uri_mut() = uri;
@@ -67,7 +67,7 @@ pub(super) fn request(
     if let Some(peer) = peer {
         request.extensions_mut().insert(Peer(peer));
     }
-    Ok(request)
+    request
 }
 
 /// Takes the method and the target out of the fields, and makes the host that of the request.
@@ -137,13 +137,18 @@ fn encoded(target: &[u8]) -> String {
     text
 }
 
+/// The target without `prefix`. In HTTP/2 the host is a part of it, and stays there.
 fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {
     let whole = uri.path_and_query().map_or("", |target| target.as_str());
     let target = whole.strip_prefix(prefix).unwrap_or_default();
-    match target.as_bytes().first() {
-        Some(b'/') => parse_target(target.as_bytes()),
-        _ => Err(BadRequest::new(format!("the path does not go on after `{prefix}`"))),
+    if !target.starts_with('/') {
+        return Err(BadRequest::new(format!("the path does not go on after `{prefix}`")));
     }
+    let mut target = parse_target(target.as_bytes())?.into_parts();
+    target.authority = uri.authority().cloned();
+    // A host without a scheme is the target of a CONNECT, which has no path.
+    target.scheme = target.authority.as_ref().and(uri.scheme().cloned());
+    Uri::from_parts(target).map_err(|_| BadRequest::of_client("the target is no URI"))
 }
 
 /// Takes the last address out of `X-Forwarded-For`: the one that the proxy has added.

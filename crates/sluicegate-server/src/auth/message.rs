@@ -26,7 +26,7 @@ pub(super) fn request(message: &CheckRequest) -> Result<Request<()>, BadRequest>
     let headers = headers(http)?;
     let method = parse_method(&http.method)?;
     let target = parse_target(&http.path)?;
-    form::request(method, target, headers, attributes.and_then(address))
+    Ok(form::request(method, target, headers, attributes.and_then(address)))
 }
 
 /// The header fields: `header_map` if Envoy is told to send it, which keeps lines apart, otherwise `headers`.

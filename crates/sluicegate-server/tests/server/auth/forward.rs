@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use sluicegate_redis::Redis;
+use tokio::net::TcpStream;
 
 use super::RULES;
 use super::server::{forwarded, start, start_until, start_with};
@@ -129,6 +131,27 @@ async fn envoy_asks_with_the_method_and_path_of_the_request() {
     for path in ["/check/envoy/", "/check/envoy/nginx", "/check/envoy/others"] {
         assert_eq!(server.ask(path, &fields).await.status, 200, "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_host_of_a_question_in_http_2_is_that_of_the_request() {
+    let rules = RULES.replace("\"2/minute\"]", "\"1/minute\"]\nwhen = { host = \"api.example\" }");
+    let server = start(&rules).await;
+    let ask = async |host: &str, address: &str| {
+        let stream = TcpStream::connect(server.address()).await.expect("a connection");
+        let (mut client, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .expect("HTTP/2");
+        tokio::spawn(connection);
+        let request = Request::get(format!("http://{host}/check/envoy/users"));
+        let request = request.header("x-forwarded-for", address).body(Body::empty());
+        client.send_request(request.expect("a request")).await.expect("an answer").status().as_u16()
+    };
+    assert_eq!(ask("api.example", "192.0.2.7").await, 200);
+    assert_eq!(ask("API.example:80", "192.0.2.7").await, 429);
+    assert_eq!(ask("api.example", "192.0.2.8").await, 200);
+    assert_eq!(ask("other.example", "192.0.2.7").await, 200);
 }
 
 #[tokio::test]

@@ -90,6 +90,10 @@ impl Running {
         self.ask("/check", &forwarded("GET", uri, address)).await
     }
 
+    pub(crate) fn address(&self) -> &str {
+        &self.http
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.http)
     }
