@@ -65,6 +65,9 @@ pub fn guarded(routes: Router, token: Option<Token>) -> Router {
 /// Says that a request was let in by its cookie.
 const SESSION: HeaderName = HeaderName::from_static("sluicegate-session");
 
+/// Where browsers sign in and out.
+const SESSIONS: &str = "/session";
+
 type Guard = Option<(Token, Option<Session>, Arc<Refusals>)>;
 
 /// How often a refusal is logged.
@@ -104,7 +107,11 @@ async fn check(State(held): State<Guard>, request: Request<Body>, next: Next) ->
         let (scheme, token) = value.split_at_checked(SCHEME.len())?;
         scheme.eq_ignore_ascii_case(SCHEME).then_some(token)
     });
-    let in_session = presented.is_none() && session.is_some_and(|session| session.is_in(&request));
+    // Otherwise a copy of a cookie would get cookies of its own, which stay when the operator signs out.
+    let begins_session = request.method() == Method::POST && request.uri().path() == SESSIONS;
+    let in_session = presented.is_none()
+        && !begins_session
+        && session.is_some_and(|session| session.is_in(&request));
     if in_session || is_public || presented.is_some_and(|presented| token.is(presented)) {
         let mut response = next.run(request).await;
         if in_session {
@@ -207,7 +214,7 @@ impl Session {
             end.end(&headers);
             end.answer("", "; Max-Age=0")
         };
-        Router::new().route("/session", post(begun).delete(ended))
+        Router::new().route(SESSIONS, post(begun).delete(ended))
     }
 
     fn begin(&self) -> Result<String, getrandom::Error> {

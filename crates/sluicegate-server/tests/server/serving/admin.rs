@@ -155,6 +155,9 @@ async fn a_cookie_opens_nothing_once_its_browser_has_signed_out() {
         browsers.push(format!("{host}cookie: {cookie}\r\n"));
     }
     assert_ne!(browsers[0], browsers[1]);
+    // A copy gets no cookie of its own, which would stay.
+    let (status, head, _) = request(&address, "POST /session", &browsers[0]).await;
+    assert!(status == 401 && !head.contains("set-cookie"), "{head}");
     assert_eq!(request(&address, "DELETE /session", &browsers[0]).await.0, 204);
     assert_eq!(request(&address, "GET /v1/status", &browsers[0]).await.0, 401);
     assert_eq!(request(&address, "GET /v1/status", &browsers[1]).await.0, 200);
