@@ -3,6 +3,7 @@
 use std::future::{pending, ready};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
 use sluicegate_core::clock::Clock;
@@ -17,6 +18,8 @@ pub enum Manner {
     AtOnce,
     /// As the memory does, through a future that is ready.
     Later,
+    /// As the memory does, after this time of tokio.
+    After(Duration),
     /// Not at all.
     Never,
     /// With an error.
@@ -65,6 +68,13 @@ impl TestStore {
         match self.manner() {
             Manner::AtOnce => Answer::Now(ask(&self.memory).now()),
             Manner::Later => Answer::Later(Box::pin(ready(ask(&self.memory).now()))),
+            Manner::After(time) => {
+                let outcome = ask(&self.memory).now();
+                Answer::Later(Box::pin(async move {
+                    tokio::time::sleep(time).await;
+                    outcome
+                }))
+            }
             Manner::Never => Answer::Later(Box::pin(pending())),
             Manner::Fails => Answer::Now(Err(StoreError::unavailable("it is broken"))),
             Manner::FailsLater => Answer::Later(Box::pin(ready(Err(StoreError::too_slow())))),
@@ -90,7 +100,8 @@ impl Store for TestStore {
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        let has_decided = matches!(self.manner(), Manner::AtOnce | Manner::Later);
+        let has_decided =
+            matches!(self.manner(), Manner::AtOnce | Manner::Later | Manner::After(_));
         assert!(has_decided, "this store has decided nothing, but is to settle {}", debit.limit);
         self.memory.settle(debit, receipt, spent);
     }

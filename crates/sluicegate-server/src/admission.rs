@@ -22,7 +22,8 @@ pub(crate) type Paid = adapter::Paid<Arc<Enforcer>>;
 /// What core's admission says about a request.
 pub(crate) type Admission = adapter::Admission<Arc<Enforcer>, TokioTimer>;
 
-/// The decision about a request; `None` if the store cannot decide, and the service lets requests pass then.
+/// The decision about a request; `None` if it passes in spite of it: the store cannot decide and the service lets requests pass
+/// then, or a rule serves what exceeds its limit.
 pub(crate) type Decided = Result<Option<Decision>, StoreError>;
 
 /// A decision, or what becomes one.
@@ -45,7 +46,7 @@ impl Pending {
 impl Service {
     /// Takes a request through core's admission, by what `rule` says about it.
     pub(crate) fn admit<V: View>(&self, rule: &impl Rule<V>, view: &V) -> Admission {
-        self.enforcer().admit(rule, view, || Arc::clone(self.enforcer()))
+        self.by_rules().admit(rule, view, || Arc::clone(self.by_rules()))
     }
 
     /// Charges a request that is described by its charge. What it holds is given back at once: nobody says when it ends.
@@ -151,6 +152,7 @@ pub(crate) async fn admitted(admission: Admission) -> Result<Paid, Refusal> {
 /// The decision that core's admission came to. What is held is given back.
 fn decision(admitted: Result<Paid, Refusal>) -> Decided {
     match admitted {
+        Ok(paid) if paid.is_degraded() => Ok(None),
         Ok(paid) => Ok(paid.enforcer().is_some().then(|| paid.decision())),
         Err(Refusal::Unavailable(error)) => Err(error),
         // A charge is complete, so there is a decision.

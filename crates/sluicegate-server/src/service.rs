@@ -12,6 +12,7 @@ use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
 use sluicegate_lease::Mastership;
+use tokio::sync::Semaphore;
 
 use crate::auth::Authorizer;
 use crate::capacity::{Election, Masters, Shared};
@@ -26,6 +27,9 @@ use crate::status::{Capacity, Dashboard, Source, leased};
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
 const DEADLINE: Duration = Duration::from_millis(15);
 
+/// Most reports that are counted at a time in a store elsewhere, after the answers to their calls. Each takes about a kilobyte.
+const COUNTING: u32 = 4_096;
+
 /// Policies, and the store that counts. Clones are the same service.
 #[derive(Debug, Clone)]
 pub struct Service(Arc<Inner>);
@@ -34,6 +38,8 @@ pub struct Service(Arc<Inner>);
 struct Inner {
     policies: Policies,
     enforcer: Arc<Enforcer>,
+    by_rules: Arc<Enforcer>,
+    counting: Arc<Semaphore>,
     envoy: Settings,
     fields: Fields,
     field_names: [String; 3],
@@ -89,9 +95,25 @@ impl Service {
         &self.0.enforcer.observer
     }
 
-    /// How requests are decided, by core's admission.
+    /// How charges are decided, by core's admission: each limit refuses what exceeds it.
     pub(crate) fn enforcer(&self) -> &Arc<Enforcer> {
         &self.0.enforcer
+    }
+
+    /// The same, where rules say what becomes of requests that exceed their limits.
+    pub(crate) fn by_rules(&self) -> &Arc<Enforcer> {
+        &self.0.by_rules
+    }
+
+    /// Places for what is counted after an answer.
+    pub(crate) fn counting(&self) -> &Arc<Semaphore> {
+        &self.0.counting
+    }
+
+    /// Ready when all that came before is counted.
+    pub(crate) async fn counted(&self) {
+        // Nobody closes it.
+        let _ = self.0.counting.acquire_many(COUNTING).await;
     }
 
     /// How long a decision may take.
@@ -340,6 +362,10 @@ impl ServiceBuilder {
         enforcer.on_store_error = self.on_store_error;
         enforcer.deadline = Some(self.deadline);
         enforcer.observer.watch = self.watch;
+        let mut by_rules = enforcer.clone();
+        if let Some(live) = self.policies.live() {
+            by_rules.gate = Gate::new(live.rejection()).without_waiting();
+        }
         let health = Arc::new(Health::new(enforcer.clock.clone()));
         let watch = enforcer.observer.watch.as_ref();
         let dashboard = Dashboard::new(&self.policies, source, watch, &health);
@@ -368,6 +394,8 @@ impl ServiceBuilder {
         Ok(Service(Arc::new(Inner {
             policies: self.policies,
             enforcer: Arc::new(enforcer),
+            by_rules: Arc::new(by_rules),
+            counting: Arc::new(Semaphore::new(COUNTING as usize)),
             envoy: self.envoy,
             fields: self.fields,
             field_names: self.field_names,

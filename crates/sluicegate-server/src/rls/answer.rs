@@ -1,12 +1,16 @@
 use std::fmt::Display;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, Domains, Judgement, Plan, Question, Request,
 };
-use sluicegate_core::adapter::{Charge, Outcome};
+use sluicegate_core::adapter::{Charge, Debit, Outcome};
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::store::{Store, StoreError};
+use tokio::time::{Instant, timeout_at};
 
 use super::counters::Failure;
 use super::rules::{self, without_limit};
@@ -91,7 +95,8 @@ async fn by_domains(
     match at_once(service, domains, request, deadline)? {
         AtOnce::Decided(answer, reports) if reports.is_empty() => Ok(answer),
         AtOnce::Decided(answer, reports) => {
-            Ok(Box::pin(counted(service, answer, reports, deadline)).await)
+            Box::pin(count_all(service, reports, Instant::now() + deadline)).await;
+            Ok(answer)
         }
         AtOnce::Failed(error) => Err(error.into()),
         AtOnce::Pending(pending) => {
@@ -150,14 +155,21 @@ async fn later(
     pending: Option<Pending>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {
+    // However often the store is asked.
+    let until = Instant::now() + deadline;
     // The plan that was asked about: the domains are the same.
     let plan = Plan::new(domains, request, service.envoy_settings())?;
     // First, so that what is given back is there for the request itself.
-    let given = give_back(service, &plan, deadline).await;
-    let pending = pending.unwrap_or_else(|| ask(service, &plan, deadline));
+    let given = give_back(service, &plan, until).await;
+    let pending = pending.unwrap_or_else(|| ask(service, &plan, left(until)));
     let decision = pending.decided().await?;
     let (answer, reports) = judged(service, request, &plan, decision, &given);
-    Ok(counted(service, answer, reports, deadline).await)
+    count_all(service, reports, until).await;
+    Ok(answer)
+}
+
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
 }
 
 /// The answer, and what to count besides, once the store has answered about the charge of the plan.
@@ -186,58 +198,78 @@ fn judged(
     (answer, reports)
 }
 
-/// The answer, once the reports are counted.
-async fn counted(
-    service: &Service,
-    answer: Answer,
-    reports: Vec<Charge>,
-    deadline: Duration,
-) -> Answer {
-    for report in reports {
-        count(service, report, deadline).await;
-    }
-    answer
+/// Gives the credits of a request back, all at a time. Returns the status of each afterwards.
+async fn give_back(service: &Service, plan: &Plan<'_>, until: Instant) -> Vec<Option<LimitStatus>> {
+    let credits = plan.credits();
+    let mut giving: Vec<_> = credits
+        .map(|(debit, hits)| (Box::pin(give_one_back(service, debit, hits, until)), None))
+        .collect();
+    poll_fn(|cx| {
+        let mut is_over = true;
+        for (credit, given) in giving.iter_mut().filter(|(_, given)| given.is_none()) {
+            match credit.as_mut().poll(cx) {
+                Poll::Ready(status) => *given = Some(status),
+                Poll::Pending => is_over = false,
+            }
+        }
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    giving.into_iter().map(|(_, given)| given.flatten()).collect()
 }
 
-/// Gives the credits of a request back. Returns the status of each afterwards.
-async fn give_back(
+async fn give_one_back(
     service: &Service,
-    plan: &Plan<'_>,
-    deadline: Duration,
-) -> Vec<Option<LimitStatus>> {
-    let mut given = Vec::new();
-    for (debit, hits) in plan.credits() {
-        let nothing = Charge::of(debit.limit, debit.key, 0);
-        let decision = service.take(nothing.clone(), deadline).decided().await.ok().flatten();
-        let Some(mut status) = decision.and_then(first) else {
-            given.push(None);
-            continue;
-        };
-        let mut charged = debit.clone();
-        charged.cost = hits;
-        service.store().settle(&charged, &status.receipt, 0);
-        // A store elsewhere settles in the background. The answer to a call that follows on the same connection says that it
-        // has, so that what is given back is there for a server that the client asks next.
-        let decision = service.peek(&nothing, deadline).decided().await.ok().flatten();
-        status = decision.and_then(first).unwrap_or_else(|| {
-            let most = status.limit.capacity();
-            status.remaining = status.remaining.saturating_add(hits).min(most);
-            status
-        });
-        given.push(Some(status));
-    }
-    given
+    debit: &Debit,
+    hits: u64,
+    until: Instant,
+) -> Option<LimitStatus> {
+    let nothing = Charge::of(debit.limit, debit.key, 0);
+    let decision = service.take(nothing.clone(), left(until)).decided().await.ok().flatten();
+    let mut status = decision.and_then(first)?;
+    let mut charged = debit.clone();
+    charged.cost = hits;
+    service.store().settle(&charged, &status.receipt, 0);
+    // A store elsewhere settles in the background. The answer to a call that follows on the same connection says that it
+    // has, so that what is given back is there for a server that the client asks next.
+    let decision = service.peek(&nothing, left(until)).decided().await.ok().flatten();
+    Some(decision.and_then(first).unwrap_or_else(|| {
+        let most = status.limit.capacity();
+        status.remaining = status.remaining.saturating_add(hits).min(most);
+        status
+    }))
 }
 
 fn first(decision: Decision) -> Option<LimitStatus> {
     decision.statuses().next().cloned()
 }
 
+/// Counts reports. The answer says nothing about them, so it does not wait for a store elsewhere.
+async fn count_all(service: &Service, reports: Vec<Charge>, until: Instant) {
+    for report in reports {
+        let (owned, deadline) = (service.clone(), service.deadline());
+        let mut counting =
+            Box::pin(async move { count(&owned, report, Instant::now() + deadline).await });
+        // A store in this process is done with it at once.
+        if counting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            continue;
+        }
+        match Arc::clone(service.counting()).try_acquire_owned() {
+            Ok(place) => drop(tokio::spawn(async move {
+                counting.await;
+                drop(place);
+            })),
+            // The caller waits, so that no more reports come than are counted.
+            Err(_) => drop(timeout_at(until, counting).await),
+        }
+    }
+}
+
 /// Counts a report as far as it fits.
-async fn count(service: &Service, mut report: Charge, deadline: Duration) {
+async fn count(service: &Service, mut report: Charge, until: Instant) {
     for _ in 0..TURNS {
         let Some(debit) = report.debits().next().cloned() else { return };
-        let decision = service.take(report, deadline).decided().await.ok().flatten();
+        let decision = service.take(report, left(until)).decided().await.ok().flatten();
         let status = decision.as_ref().and_then(|decision| decision.statuses().next());
         let Some(status) = status else { return };
         let fits = debit.cost.min(status.remaining);

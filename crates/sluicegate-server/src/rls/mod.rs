@@ -10,6 +10,8 @@ mod message;
 mod model;
 mod rules;
 mod statistics;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use tonic::service::RoutesBuilder;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use sluicegate_config::envoy::service::{
     Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit,
 };
-use sluicegate_core::adapter::{Charge, Outcome, Refusal};
+use sluicegate_core::adapter::{Charge, Outcome, Refusal, Treatment};
 use sluicegate_core::key::{Claims, Missing};
-use sluicegate_core::limit::{Decision, LimitStatus};
+use sluicegate_core::limit::{Decision, LimitStatus, Verdict};
 use sluicegate_core::rule::Rule as _;
 
 use super::counters::Failure;
@@ -36,9 +36,24 @@ pub(super) async fn answer(
     let hits = hits(request)?;
     let decision = ask(service, rules, request, hits, deadline)?.decided().await?;
     Ok(match decision {
-        Some(decision) => answered(request, decision, hits),
-        None => without_limit(request, false),
+        Some(decision) if hits > 0 || !is_served(service, &decision) => {
+            answered(request, decision, hits)
+        }
+        _ => without_limit(request, false),
     })
+}
+
+/// Whether the next request is served although a limit is spent: a look costs nothing, so no limit refuses it.
+fn is_served(service: &Service, decision: &Decision) -> bool {
+    let spent = |status: &LimitStatus| {
+        let mut status = status.clone();
+        status.refused |= status.remaining == 0 && !status.limit.is_shadow();
+        status
+    };
+    let refused = Verdict::Refuse { retry_after: None };
+    let debits = decision.statuses().map(|status| (&status.limit, 0));
+    let decision = Outcome::from_parts(refused, decision.statuses().map(spent)).decision(debits);
+    matches!(service.by_rules().gate.treat(&decision), Treatment::Degrade | Treatment::Shadow)
 }
 
 /// Asks the store about a request. It is described here, and not in a future.

@@ -98,6 +98,8 @@ impl Bound {
         // Nobody listens any more if every port has failed.
         let _ = stopping.send(true);
         while tasks.join_next().await.is_some() {}
+        // What was counted after an answer is on its way to the store.
+        let _ = tokio::time::timeout(drain, service.counted()).await;
         if let Some(upkeep) = upkeep {
             upkeep.abort();
         }

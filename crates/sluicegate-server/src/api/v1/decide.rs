@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use sluicegate_core::adapter::{Charge, Refusal, fields};
+use sluicegate_core::adapter::{Charge, Refusal, Treatment, fields};
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_core::rule::Rule;
 use utoipa::ToSchema;
@@ -49,7 +49,7 @@ impl Context {
         match admitted(admission).await {
             Ok(paid) => self.admitted(paid, reserve),
             Err(refusal) => match refusal.decision() {
-                Some(decision) => Outcome::new(decision),
+                Some(decision) => Outcome::new(decision, decision.is_admitted()),
                 None => Outcome::undecided(&refusal),
             },
         }
@@ -73,7 +73,9 @@ impl Context {
     }
 
     fn admitted(&self, paid: Paid, reserve: bool) -> Outcome {
-        let mut outcome = Outcome::new(&paid.decision());
+        // A rule may serve what exceeds its limit.
+        let mut outcome = Outcome::new(&paid.decision(), true);
+        outcome.decided.degraded = paid.is_degraded();
         // Otherwise it gives back what it holds, and keeps the rest.
         if reserve {
             outcome.decided.ticket = self.tickets.keep(paid);
@@ -90,7 +92,16 @@ impl Context {
             Err(outcome) => return *outcome,
         };
         match self.service.peek(&owed, self.service.deadline()).decided().await {
-            Ok(decision) => Outcome::new(&decision.unwrap_or_else(free)),
+            Ok(decision) => {
+                let decision = decision.unwrap_or_else(free);
+                let treatment = (!decision.is_admitted())
+                    .then(|| self.service.by_rules().gate.treat(&decision));
+                let is_served =
+                    !matches!(treatment, Some(Treatment::Reject | Treatment::Redirect(_)));
+                let mut outcome = Outcome::new(&decision, is_served);
+                outcome.decided.degraded = treatment == Some(Treatment::Degrade);
+                outcome
+            }
             Err(error) => Outcome::failed(503, error.to_string()),
         }
     }
@@ -138,8 +149,9 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn new(decision: &Decision) -> Self {
-        let decided = DecisionBody::new(decision);
+    /// `is_served`: whether the request goes ahead, whatever its limits say.
+    fn new(decision: &Decision, is_served: bool) -> Self {
+        let decided = DecisionBody::new(decision, is_served);
         let mut all = vec![
             (fields::RATE_LIMIT_POLICY, fields::rate_limit_policy(decision)),
             (fields::RATE_LIMIT, fields::rate_limit(decision)),
@@ -190,6 +202,9 @@ pub(super) struct DecisionBody {
     pub(super) status: u16,
     /// Whether the request may go ahead, after `wait_ms`.
     admitted: bool,
+    /// Whether it exceeds a limit and goes ahead all the same, so that the application should serve less.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    degraded: bool,
     /// How long it should wait before that, in milliseconds.
     #[serde(skip_serializing_if = "is_zero")]
     wait_ms: u64,
@@ -234,18 +249,18 @@ pub(super) struct Done {
 }
 
 impl DecisionBody {
-    pub(super) fn new(decision: &Decision) -> Self {
-        let is_admitted = decision.is_admitted();
-        let status = match is_admitted {
+    fn new(decision: &Decision, is_served: bool) -> Self {
+        let status = match is_served {
             true => 200,
             false if decision.never_fits() => 422,
             false => 429,
         };
         let wait_ms = u64::try_from(decision.wait().as_millis()).unwrap_or(u64::MAX);
-        let may_return = !is_admitted && !decision.never_fits();
+        let may_return = !is_served && !decision.never_fits();
         Self {
             status,
-            admitted: is_admitted,
+            admitted: is_served,
+            degraded: false,
             wait_ms,
             retry_after: may_return.then(|| fields::retry_after(decision)),
             limits: decision.statuses().map(LimitState::new).collect(),

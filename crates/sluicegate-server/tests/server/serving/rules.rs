@@ -2,6 +2,7 @@
 
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use serde_json::{Value, json};
 use sluicegate_server::Policies;
 
 use super::http::post;
@@ -107,4 +108,53 @@ async fn several_hits_are_no_cheaper_than_the_rule_says_for_each() {
     assert_eq!(statuses(&server.ask(vec![hits(user(), 2)]).await), [(Code::Ok, 5)]);
     assert!(is_over(&server.ask(vec![hits(user(), u64::MAX)]).await));
     assert_eq!(statuses(&server.ask(vec![hits(user(), 0)]).await), [(Code::Ok, 5)]);
+}
+
+/// `/check`, `test` and `replay` serve such a request too.
+#[tokio::test]
+async fn a_rule_that_degrades_refuses_nothing_whoever_asks() {
+    let rules = |reject: &str| {
+        format!(
+            "[[rules]]\nname = \"api\"\nkey = {{ claim = \"user\" }}\nlimits = [\"1/hour\"]\nreject = {reject}\n"
+        )
+    };
+    let take = |user: &str| json!({ "claims": { "user": user } });
+    let mut server = start_rules(&rules("\"degrade\"")).await;
+    let ask = async |what: &str, body: Value| {
+        post(&server.http, &format!("/v1/{what}"), &body.to_string()).await
+    };
+    for degraded in [Value::Null, true.into()] {
+        let (status, answer) = ask("take", take("a")).await;
+        assert_eq!(
+            (status, &answer["status"], &answer["admitted"]),
+            (200, &200.into(), &true.into())
+        );
+        assert_eq!((&answer["degraded"], &answer["retry_after"]), (&degraded, &Value::Null));
+    }
+    let (status, answer) = ask("peek", take("a")).await;
+    assert_eq!(
+        (status, &answer["admitted"], &answer["degraded"]),
+        (200, &true.into(), &true.into())
+    );
+    let (_, answers) = ask("batch", json!({ "requests": [take("b"), take("b")] })).await;
+    assert_eq!(answers[1]["degraded"], true, "{answers}");
+    // Nothing was charged, so nothing comes back.
+    let (_, answer) = ask("take", json!({ "claims": { "user": "a" }, "reserve": true })).await;
+    let settled = json!({ "ticket": answer["ticket"], "spent": 0 });
+    assert_eq!(ask("settle", settled).await.0, 200);
+    assert_eq!(ask("take", take("a")).await.1["degraded"], true);
+    for _ in 0..3 {
+        assert!(!server.is_over(&[("user", "c")]).await);
+    }
+    assert!(!is_over(&server.ask(vec![hits(descriptor(&[("user", "c")]), 0)]).await));
+
+    // Nobody can be sent elsewhere here.
+    let mut server = start_rules(&rules("{ redirect = \"https://busy.example.com/\" }")).await;
+    for status in [200, 429] {
+        let (answered, answer) = post(&server.http, "/v1/take", &take("a").to_string()).await;
+        assert_eq!((answered, &answer["admitted"]), (status, &(status == 200).into()));
+        assert_eq!(server.is_over(&[("user", "b")]).await, status == 429);
+    }
+    assert_eq!(post(&server.http, "/v1/peek", &take("a").to_string()).await.0, 429);
+    assert!(is_over(&server.ask(vec![hits(descriptor(&[("user", "b")]), 0)]).await));
 }
