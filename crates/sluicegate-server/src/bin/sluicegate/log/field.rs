@@ -16,7 +16,8 @@ pub(super) enum Field {
     Start,
     /// Digits behind the time, each unit of this many nanoseconds.
     Fraction(u64),
-    /// How long the answer took, in units of this many nanoseconds. Several add up.
+    /// How long the answer took, in units of this many nanoseconds. Several of one unit add up, and of several units the finest
+    /// counts.
     Duration(u64),
     /// The first line of the request: `GET /path HTTP/1.1`.
     Request,
@@ -107,6 +108,8 @@ pub(super) struct Draft<'b> {
     start: Option<Instant>,
     fraction: Option<u64>,
     duration: Option<u64>,
+    /// The unit of the duration.
+    unit: u64,
     method: Option<Span>,
     path: Option<Span>,
     query: Option<Span>,
@@ -133,6 +136,7 @@ impl<'b> Draft<'b> {
             start: None,
             fraction: None,
             duration: None,
+            unit: u64::MAX,
             method: None,
             path: None,
             query: None,
@@ -169,7 +173,7 @@ impl<'b> Draft<'b> {
             Field::Fraction(unit) => {
                 self.fraction = text.parse().ok().and_then(|count: u64| count.checked_mul(unit));
             }
-            Field::Duration(unit) => self.add_duration(duration(text, unit)),
+            Field::Duration(unit) => self.add_duration(duration(text, unit), unit),
             Field::Request => self.request(text),
             Field::Method => self.method = Some(self.span(text)),
             Field::Target => self.target(text),
@@ -199,7 +203,7 @@ impl<'b> Draft<'b> {
             Field::Time => finer(&mut self.time, self.times.number(number)),
             Field::Start => finer(&mut self.start, self.times.number(number)),
             Field::Duration(unit) if number >= 0.0 => {
-                self.add_duration(Some((number * unit as f64) as u64));
+                self.add_duration(Some((number * unit as f64) as u64), unit);
             }
             Field::Status if (100.0..1000.0).contains(&number) => self.status = number as u16,
             Field::Bytes if number >= 0.0 => self.bytes = Some(number as u64),
@@ -207,10 +211,12 @@ impl<'b> Draft<'b> {
         }
     }
 
-    fn add_duration(&mut self, duration: Option<u64>) {
-        if let Some(duration) = duration {
-            self.duration = Some(self.duration.unwrap_or(0).saturating_add(duration));
-        }
+    fn add_duration(&mut self, duration: Option<u64>, unit: u64) {
+        let Some(duration) = duration.filter(|_| unit <= self.unit) else { return };
+        // A log may have one duration twice, such as `%T` and `%D`.
+        let before = if unit == self.unit { self.duration.unwrap_or(0) } else { 0 };
+        self.duration = Some(before.saturating_add(duration));
+        self.unit = unit;
     }
 
     fn request(&mut self, line: &str) {

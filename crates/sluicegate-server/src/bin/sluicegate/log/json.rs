@@ -41,6 +41,24 @@ struct Value<'a, 'b> {
     draft: &'a mut Draft<'b>,
 }
 
+impl Value<'_, '_> {
+    /// Takes a value that is no text, as it was written where the field is one of text.
+    fn number<E>(self, written: &dyn fmt::Display, number: Option<f64>) -> Result<(), E> {
+        use Field::{Bytes, Duration, Fraction, Ignore, Request, Start, Status, Time};
+
+        match (self.mapping.field, number) {
+            (Some(field @ (Time | Start | Duration(_) | Status | Bytes)), Some(number)) => {
+                self.draft.number(field, number);
+            }
+            // The first line of a request is no number.
+            (None | Some(Time | Start | Duration(_) | Status | Bytes), _)
+            | (Some(Request | Fraction(_) | Ignore), _) => {}
+            (Some(field), _) => self.draft.text(field, &written.to_string()),
+        }
+        Ok(())
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
     type Value = ();
 
@@ -84,22 +102,19 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<(), E> {
-        if let Some(field) = self.mapping.field {
-            self.draft.number(field, number);
-        }
-        Ok(())
+        self.number(&number, Some(number))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<(), E> {
-        self.visit_f64(number as f64)
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        self.number(&number, Some(number as f64))
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<(), E> {
-        self.visit_f64(number as f64)
+    fn visit_i64<E>(self, number: i64) -> Result<(), E> {
+        self.number(&number, Some(number as f64))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
+    fn visit_bool<E>(self, is_true: bool) -> Result<(), E> {
+        self.number(&is_true, None)
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {

@@ -20,6 +20,10 @@ pub(super) const WINDOW: i64 = 60_000_000_000;
 /// lines a second, the window becomes shorter.
 const MAX_WAITING: usize = 1 << 18;
 
+/// Most memory of lines that wait, in bytes. Lines of some hundred bytes meet the bound above first. On the log of an attack, they
+/// have many kilobytes.
+const MOST_BYTES: usize = 256 << 20;
+
 /// As many lines at most say whether a clock has jumped.
 const WITNESSES: usize = 16;
 
@@ -36,6 +40,11 @@ pub(super) struct OrderedLog {
     format: Format,
     times: TimeReader,
     batches: VecDeque<Batch>,
+    /// The memory of the batches, and the most of it.
+    bytes: usize,
+    most_bytes: usize,
+    /// Lines whose time is still to be corrected, by those that follow.
+    unplaced: Vec<Unplaced>,
     /// How many batches are over.
     done_batches: u32,
     waiting: Vec<Waiting>,
@@ -61,6 +70,14 @@ struct Waiting {
     index: u32,
 }
 
+/// A line that was read, and when it was logged.
+#[derive(Debug, Clone, Copy)]
+struct Unplaced {
+    logged: i64,
+    batch: u32,
+    index: u32,
+}
+
 impl OrderedLog {
     pub(super) fn new(path: PathBuf, source: Source, format: Format, times: TimeReader) -> Self {
         Self {
@@ -69,6 +86,9 @@ impl OrderedLog {
             format,
             times,
             batches: VecDeque::new(),
+            bytes: 0,
+            most_bytes: MOST_BYTES,
+            unplaced: Vec::new(),
             done_batches: 0,
             waiting: Vec::new(),
             head: 0,
@@ -116,6 +136,7 @@ impl OrderedLog {
         if batch.left > 0 {
             return;
         }
+        self.bytes -= batch.size();
         // Lines before and behind it may still wait.
         *batch = Batch::default();
         while self.batches.front().is_some_and(|batch| batch.left == 0) {
@@ -134,10 +155,16 @@ impl OrderedLog {
         self.ready = 0;
         // Sorting goes through all that wait, so it pays for as many new lines.
         let enough = self.waiting.len() * 3 / 2 + 1;
-        while !self.is_over && self.waiting.len() < enough {
+        while !self.is_over
+            && self.waiting.len() < enough
+            && (self.bytes < self.most_bytes || self.waiting.is_empty())
+        {
             let piece = self.source.piece();
             match piece.map_err(|error| format!("{}: {error}", self.path.display()))? {
-                None => self.is_over = true,
+                None => {
+                    self.is_over = true;
+                    self.correct(self.unplaced.len(), summary);
+                }
                 Some(piece) => self.add(piece, summary),
             }
         }
@@ -147,7 +174,10 @@ impl OrderedLog {
         } else {
             let until = self.latest.map_or(i64::MIN, |latest| latest.saturating_sub(WINDOW));
             let ready = self.waiting.partition_point(|line| line.start <= until);
-            ready.max(self.waiting.len().saturating_sub(MAX_WAITING))
+            // A batch ends with its last line, so the other half may go in the next turn.
+            let too_large = self.bytes >= self.most_bytes;
+            let half = if too_large { self.waiting.len().div_ceil(2) } else { 0 };
+            ready.max(half).max(self.waiting.len().saturating_sub(MAX_WAITING))
         };
         Ok(())
     }
@@ -186,26 +216,31 @@ impl OrderedLog {
         if batch.entries.is_empty() {
             return;
         }
-        self.correct(&mut batch, summary);
         batch.left = batch.entries.len();
         let number = self.done_batches + self.batches.len() as u32;
-        self.waiting.extend((0..).zip(&batch.entries).map(|(index, entry)| Waiting {
-            start: entry.start,
+        self.unplaced.extend((0..).zip(&batch.entries).map(|(index, entry)| Unplaced {
+            logged: entry.logged,
             batch: number,
             index,
         }));
+        self.bytes += batch.size();
         self.batches.push_back(batch);
+        // The others wait for lines that say whether they are right.
+        self.correct(self.unplaced.len().saturating_sub(WITNESSES), summary);
     }
 
-    /// Corrects times of a clock that jumped. A single line with a time far from its neighbours takes theirs. If the clock
-    /// was set back, or an older log follows, all that follows is moved, so that time goes on.
-    fn correct(&mut self, batch: &mut Batch, summary: &mut Summary) {
-        for index in 0..batch.entries.len() {
-            let logged = batch.entries[index].logged.saturating_add(self.shift);
-            let behind = &batch.entries[index + 1..];
+    /// Corrects the times of the first `count` lines that were read, which wait for their turn then.
+    ///
+    /// A clock may jump. A single line with a time far from its neighbours takes theirs. If the clock was set back, or an older
+    /// log follows, all that follows is moved, so that time goes on.
+    fn correct(&mut self, count: usize, summary: &mut Summary) {
+        for at in 0..count {
+            let Unplaced { logged: written, batch, index } = self.unplaced[at];
+            let logged = written.saturating_add(self.shift);
+            let behind = &self.unplaced[at + 1..];
             let behind = &behind[..behind.len().min(WITNESSES)];
             let shift = self.shift;
-            let mut witnesses = behind.iter().map(|entry| entry.logged.saturating_add(shift));
+            let mut witnesses = behind.iter().map(|line| line.logged.saturating_add(shift));
             let latest = self.latest.unwrap_or_else(|| witnesses.clone().fold(logged, i64::min));
             let is_ahead = logged > latest.saturating_add(WINDOW);
             let is_behind = logged < latest.saturating_sub(WINDOW);
@@ -215,7 +250,7 @@ impl OrderedLog {
                 && witnesses.clone().all(|time| time < logged.saturating_sub(WINDOW))
             {
                 summary.odd_times += 1;
-                moved = latest.saturating_sub(batch.entries[index].logged);
+                moved = latest.saturating_sub(written);
                 self.latest = Some(latest);
             } else if is_behind && behind.len() >= FEWEST && {
                 // Lines of requests that took long, in a log of when requests came, are in no order.
@@ -234,8 +269,65 @@ impl OrderedLog {
             } else {
                 self.latest = Some(latest.max(logged));
             }
-            let entry = &mut batch.entries[index];
+            let entries = &mut self.batches[(batch - self.done_batches) as usize].entries;
+            let entry = &mut entries[index as usize];
             entry.start = entry.start.saturating_add(moved);
+            self.waiting.push(Waiting { start: entry.start, batch, index });
         }
+        self.unplaced.drain(..count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    const FORMAT: &str = "$remote_addr [$time_local] \"$request\"";
+
+    fn log(source: impl Read + 'static) -> OrderedLog {
+        let format = Format::candidates(Some(FORMAT), &[], "").expect("a format").remove(0);
+        let times = TimeReader::new(TimeZone::UTC, None);
+        OrderedLog::new(PathBuf::new(), Source::of(Box::new(source)), format, times)
+    }
+
+    fn line(year: u32, path: &str) -> String {
+        format!("::1 [27/Nov/{year}:13:47:12 +0000] \"GET {path} HTTP/1.1\"\n")
+    }
+
+    #[test]
+    fn lines_that_wait_take_a_bounded_number_of_bytes_however_long_they_are() {
+        let long = line(2026, &format!("/{}", "x".repeat(16 << 10)));
+        let text = std::io::Cursor::new(long.repeat(512));
+        let mut log = log(text.chain(std::io::Cursor::new(line(2026, "/last"))));
+        log.most_bytes = 3 << 20;
+        let (mut summary, mut count) = (Summary::default(), 0);
+        while log.next_start(&mut summary).expect("text").is_some() {
+            let held: usize = log.batches.iter().map(Batch::size).sum();
+            assert_eq!(held, log.bytes);
+            assert!(held <= 6 << 20, "{held} bytes");
+            assert!(log.next(0).is_some());
+            count += 1;
+        }
+        assert_eq!(count, 513);
+    }
+
+    #[test]
+    fn an_odd_time_at_the_end_of_a_piece_does_not_move_what_follows() {
+        let piece = |text: String| Piece { text, too_long: 0 };
+        let mut log = log(std::io::empty());
+        let mut summary = Summary::default();
+        log.add(piece(line(2026, "/").repeat(100) + &line(2036, "/odd")), &mut summary);
+        log.add(piece(line(2026, "/").repeat(100)), &mut summary);
+        let mut starts = Vec::new();
+        while let Some(start) = log.next_start(&mut summary).expect("no text") {
+            starts.push(start);
+            assert!(log.next(start).is_some());
+        }
+        assert_eq!((starts.len(), summary.odd_times, summary.set_back), (201, 1, 0));
+        assert!(starts.iter().all(|start| *start == starts[0]));
     }
 }

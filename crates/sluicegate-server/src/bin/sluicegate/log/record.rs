@@ -57,6 +57,14 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// The memory that it takes, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.text.capacity()
+            + self.copies.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.headers.capacity() * size_of::<Option<Span>>()
+    }
+
     fn text(&self, Span { at, len }: Span) -> &str {
         let (text, at) = if at & COPY == 0 { (&self.text, at) } else { (&self.copies, at & !COPY) };
         text.get(at as usize..at as usize + len as usize).unwrap_or_default()
@@ -118,13 +126,12 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// A field of the request that the log has, such as `user-agent`, by its name in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
-        let at = self.names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
-        self.headers[at].map(|span| self.batch.text(span))
+        self.headers[self.place(name)?].map(|span| self.batch.text(span))
     }
 
-    /// Whether the log has a place for this field of requests.
-    fn has_header(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    /// The place of a field of requests, if the log has one.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// What rules see of it.
@@ -231,7 +238,7 @@ impl View for RecordView<'_> {
         if name.eq_ignore_ascii_case("host") {
             // A log has the field as the host of the request, or not at all.
             self.host();
-        } else if !self.record.has_header(name) {
+        } else if self.record.place(name).is_none() {
             self.lacks(|| format!("the header `{name}`"));
         }
         self.record.header(name).map(str::as_bytes).into_iter()

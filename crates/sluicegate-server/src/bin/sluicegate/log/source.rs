@@ -1,7 +1,7 @@
 //! The text of a log, in pieces of whole lines.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
@@ -41,7 +41,9 @@ impl Source {
         let whole = BufReader::with_capacity(1 << 16, bar.wrap_read(Cursor::new(magic).chain(raw)));
         let reader: Box<dyn Read> = match *kind {
             [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
-            [0x28, 0xb5, 0x2f, 0xfd] => Box::new(Frames(Some(frame(whole)?))),
+            [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
+                Box::new(Frames(frame(whole)?))
+            }
             _ => Box::new(whole),
         };
         Ok(Self::of(reader))
@@ -97,16 +99,35 @@ fn text(bytes: Vec<u8>) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-type Frame<R> = StreamingDecoder<R, ruzstd::decoding::FrameDecoder>;
+/// A compressed frame, whose first bytes were read before.
+type Frame<R> = StreamingDecoder<Chain<Cursor<Vec<u8>>, R>, ruzstd::decoding::FrameDecoder>;
 
 /// Compressed frames, one behind the other, as parallel compressors write them.
 struct Frames<R: Read>(Option<Frame<R>>);
 
-fn frame<R: Read>(reader: R) -> io::Result<Frame<R>> {
-    StreamingDecoder::new(reader).map_err(io::Error::other)
+/// The next frame, unless there is none. Compressors write what is no text, such as where frames begin, into frames that are to be
+/// skipped.
+fn frame<R: Read>(mut reader: R) -> io::Result<Option<Frame<R>>> {
+    loop {
+        let mut magic = Vec::with_capacity(4);
+        reader.by_ref().take(4).read_to_end(&mut magic)?;
+        match *magic {
+            [] => return Ok(None),
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
+                let mut length = [0; 4];
+                reader.read_exact(&mut length)?;
+                let length = u64::from(u32::from_le_bytes(length));
+                io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+            }
+            _ => {
+                let whole = Cursor::new(magic).chain(reader);
+                return StreamingDecoder::new(whole).map(Some).map_err(io::Error::other);
+            }
+        }
+    }
 }
 
-impl<R: io::BufRead> Read for Frames<R> {
+impl<R: Read> Read for Frames<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while let Some(decoder) = &mut self.0 {
             let read = decoder.read(out)?;
@@ -114,10 +135,8 @@ impl<R: io::BufRead> Read for Frames<R> {
                 return Ok(read);
             }
             let Some(decoder) = self.0.take() else { break };
-            let mut rest = decoder.into_inner();
-            if !rest.fill_buf()?.is_empty() {
-                self.0 = Some(frame(rest)?);
-            }
+            let (_, rest) = decoder.into_inner().into_inner();
+            self.0 = frame(rest)?;
         }
         Ok(0)
     }

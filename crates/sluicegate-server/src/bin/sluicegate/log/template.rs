@@ -56,6 +56,13 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
     } else {
         Dialect::Apache
     };
+    let unescaped;
+    let format = if dialect == Dialect::Nginx {
+        format
+    } else {
+        unescaped = without_escapes(format);
+        &unescaped
+    };
     let mut apache = Apache { pattern: None, is_end: false };
     let mut pieces = Vec::new();
     let mut rest = format;
@@ -95,6 +102,28 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
     })
 }
 
+/// The text that the configuration of Apache or Envoy has between quotes, as the server reads it. The end of the line is none of
+/// the line.
+fn without_escapes(format: &str) -> String {
+    let (mut text, mut chars) = (String::with_capacity(format.len()), format.chars());
+    while let Some(char) = chars.next() {
+        let escaped = (char == '\\').then(|| chars.clone().next()).flatten();
+        let meant = match escaped {
+            Some(char @ ('"' | '\\')) => char,
+            Some('t') => '\t',
+            Some('n') => '\n',
+            _ => {
+                text.push(char);
+                continue;
+            }
+        };
+        chars.next();
+        text.push(meant);
+    }
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
 impl Template {
     fn new(pieces: Vec<Piece>, format: &str) -> Result<Self, String> {
         let (mut start, mut parts) = (String::new(), Vec::<Part>::new());
@@ -117,8 +146,10 @@ impl Template {
     #[inline]
     pub(super) fn read(&self, line: &str, draft: &mut Draft<'_>) -> Option<()> {
         let mut rest = line.strip_prefix(&*self.start)?;
-        for Part { field, end } in &self.parts {
-            let at = find(rest, end, *field)?;
+        let mut parts = self.parts.iter();
+        while let Some(Part { field, end }) = parts.next() {
+            let next = parts.as_slice().first().map_or("", |next| &next.end);
+            let at = find(rest, end, *field, next)?;
             draft.text(*field, &rest[..at]);
             rest = &rest[at + end.len()..];
         }
@@ -131,9 +162,10 @@ impl Template {
 }
 
 /// Where the text behind a field begins. A quote behind a backslash is a part of the field. Envoy writes quotes as clients
-/// send them, so a request ends behind its version, if it has one.
+/// send them, so a request ends behind its version, if it has one. nginx writes the names of users as clients send them, so what
+/// stands before a time in brackets ends where there is one, with the text `next` behind it.
 #[inline]
-fn find(text: &str, end: &str, field: Field) -> Option<usize> {
+fn find(text: &str, end: &str, field: Field, next: &str) -> Option<usize> {
     let Some(&first) = end.as_bytes().first() else { return Some(text.len()) };
     let bytes = text.as_bytes();
     let (mut from, mut found) = (0, None);
@@ -144,7 +176,13 @@ fn find(text: &str, end: &str, field: Field) -> Option<usize> {
         // `memcmp` takes longer than the search.
         let behind = bytes.get(at + 1..at + end.len());
         if !is_part && behind.is_some_and(|behind| behind.iter().eq(&end.as_bytes()[1..])) {
-            if field != Field::Request || has_version(&bytes[..at]) {
+            let is_end = match field {
+                Field::Request => has_version(&bytes[..at]),
+                _ => {
+                    end != " [" || !next.starts_with(']') || is_time(&bytes[at + end.len()..], next)
+                }
+            };
+            if is_end {
                 return Some(at);
             }
             found = found.or(Some(at));
@@ -163,6 +201,16 @@ fn has_version(line: &[u8]) -> bool {
             .strip_suffix(b"1")
             .or_else(|| last.strip_suffix(b"0"))
             .is_some_and(|last| last.starts_with(b" HTTP/"))
+}
+
+/// The longest time in brackets, in bytes, so that no line of brackets is searched to its end from each of them.
+const LONGEST_TIME: usize = 64;
+
+/// Whether a text begins with what may be a time, and `next` follows, which begins with a bracket.
+fn is_time(text: &[u8], next: &str) -> bool {
+    let end = memchr(b']', &text[..text.len().min(LONGEST_TIME)]);
+    let end = end.filter(|end| text[*end..].starts_with(next.as_bytes()));
+    end.is_some_and(|end| text[0].is_ascii_digit() && !text[..end].contains(&b'['))
 }
 
 fn is_escaped(before: &[u8]) -> bool {

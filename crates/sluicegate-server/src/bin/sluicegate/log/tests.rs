@@ -191,6 +191,34 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
             r#"10.0.0.1 - - [02/Jan/2023:03:04:05 +0000] "GET /a HTTP/1.1" 200 - 1500 "abc" 0"#,
             "1672628645000 GET /a 200 1500us 10.0.0.1 x-api-key=abc",
         ),
+        // nginx writes the name of a user as the client has sent it.
+        (
+            "combined",
+            r#"127.0.0.1 - a [b [10/Oct/2001:00:00:00 +0000] [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl""#,
+            "971186136000 GET / 200 5B 127.0.0.1 user-agent=curl",
+        ),
+        // One duration in two units is one duration.
+        (
+            r#"%h %t "%r" %D %T"#,
+            r#"10.0.0.1 [02/Jan/2023:03:04:05 +0000] "GET /a HTTP/1.1" 2000000 2"#,
+            "1672628645000 GET /a 2000000us 10.0.0.1",
+        ),
+        (
+            r#"%h %t "%r" %T %D"#,
+            r#"10.0.0.1 [02/Jan/2023:03:04:05 +0000] "GET /a HTTP/1.1" 2 2000001"#,
+            "1672628645000 GET /a 2000001us 10.0.0.1",
+        ),
+        // As the configuration has them between quotes.
+        (
+            r#"%h %l %u %t \"%r\" %>s %b \"%{Referer}i\""#,
+            r#"10.0.0.1 - - [02/Jan/2023:03:04:05 +0000] "GET /a HTTP/1.1" 200 5 "-""#,
+            "1672628645000 GET /a 200 5B 10.0.0.1",
+        ),
+        (
+            r#"[%START_TIME%] \"%REQ(:METHOD)% %REQ(:PATH)%\"\t%RESPONSE_CODE%\n"#,
+            "[2023-01-02T03:04:05.250Z] \"GET /a\"\t200",
+            "1672628645250 GET /a 200",
+        ),
         (
             "%{usec}t %a %m %U%q %!200,304s",
             "1672628645123456 ::1 GET /a?b=c 200",
@@ -229,6 +257,10 @@ fn values_have_names_of_ones_own() {
     let line = r#"{"when":1700000000250,"client":{"addr":"10.0.0.1"},"verb":"PUT","target":"/a","took":50,"k":"abc"}"#;
     let expected = "1700000000200 PUT /a 50000us 10.0.0.1 x-api-key=abc";
     assert_eq!(one(&["--fields", names], line), expected);
+    // Numbers are as good as text where a text is meant.
+    let number = line.replace("\"abc\"", "9007199254740993").replace("\"/a\"", "7");
+    let expected_number = "1700000000200 PUT 7 50000us 10.0.0.1 x-api-key=9007199254740993";
+    assert_eq!(one(&["--fields", names], &number), expected_number);
     let csv = "k,verb,\"target\",when,client.addr,took\nabc,PUT,\"/a\",1700000000.25,10.0.0.1,50\n";
     assert_eq!(one(&["--fields", names], csv), expected);
     let csv =
@@ -293,7 +325,12 @@ fn rotated_and_compressed_logs_in_any_order_are_one() {
     let newest = line(900, "/6") + &line(901, "/7");
     // Two members, and two frames, one behind the other.
     let middle = [gzip(&line(600, "/4")), gzip(&line(601, "/5"))].concat();
-    let oldest = [zstd(&line(1, "/1")), zstd(&line(3, "/3"))].concat();
+    // What parallel compressors write before, between and behind them.
+    let skipped =
+        |kind: u8| [&[kind, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"skip".as_slice()].concat();
+    let (first, second) = (zstd(&line(1, "/1")), zstd(&line(3, "/3")));
+    let oldest = [skipped(0x50), first, skipped(0x5e), skipped(0x5f), second, skipped(0x51)];
+    let oldest = oldest.concat();
     let other = line(2, "/2") + &line(902, "/8");
     let (paths, summary) = paths(&[newest.as_bytes(), &middle, other.as_bytes(), b"", &oldest]);
     assert_eq!(paths, "/1 /2 /3 /4 /5 /6 /7 /8");
