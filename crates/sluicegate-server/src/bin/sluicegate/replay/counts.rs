@@ -16,7 +16,8 @@ pub(super) struct Counts {
     /// All other outcomes.
     pub(super) not_served: BTreeMap<&'static str, u64>,
     pub(super) policies: Vec<Policy>,
-    pub(super) unjudged: BTreeMap<String, Unjudged>,
+    /// Of each rule.
+    pub(super) unjudged: Vec<Unjudged>,
     /// What the responses of the log lack, and how often it was looked for.
     pub(super) responses_lack: BTreeMap<String, u64>,
     /// Requests that held places for no time, because the log does not say for how long.
@@ -30,7 +31,7 @@ pub(super) struct Counts {
 }
 
 /// What a rule could not judge.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Unjudged {
     pub(super) requests: u64,
     pub(super) lacks: Vec<String>,

@@ -20,10 +20,7 @@ use super::policy::{Policy, has_queue};
 use crate::check::words;
 use crate::log::{Lacks, Record, RecordView};
 use crate::page::Traffic;
-use crate::virtual_time::{Limit, Paid, Rules, Timeline, admit_charge, micros};
-
-/// Most responses that are under way at a time, of about a kilobyte each.
-pub(super) const MOST_UNDER_WAY: usize = 250_000;
+use crate::virtual_time::{Limit, MOST_UNDER_WAY, Paid, Rules, Timeline, admit_charge, micros};
 
 /// Most keys of a policy whose counts a page shows. Each takes about 100 bytes.
 const FOLLOWED: usize = 1 << 17;
@@ -48,6 +45,8 @@ pub(super) struct Judge {
     candidates: Vec<u64>,
     /// Rules that may apply to the present request, and the limits that it is charged to.
     found: Vec<usize>,
+    /// Those of them that can be judged.
+    good: Vec<usize>,
     hits: Vec<Hit>,
     pub(super) counts: Counts,
     /// The traffic, if a page shows it.
@@ -76,7 +75,8 @@ impl Judge {
     pub(super) fn new(rules: Rules, keys: usize, hash: KeyHash) -> Self {
         let policies = rules.policies();
         let limit = rules.limit(keys);
-        let suspects = vec![false; policies.rule_names().count()];
+        let rules_in_all = policies.rule_names().count();
+        let suspects = vec![false; rules_in_all];
         let is_curious = limit
             .enforcer()
             .known
@@ -96,8 +96,13 @@ impl Judge {
             candidates: vec![0; suspects.len()],
             suspects,
             found: Vec::new(),
+            good: Vec::new(),
             hits: Vec::new(),
-            counts: Counts { is_coarse: true, ..Counts::default() },
+            counts: Counts {
+                is_coarse: true,
+                unjudged: vec![Unjudged::default(); rules_in_all],
+                ..Counts::default()
+            },
             traffic: None,
         }
     }
@@ -217,42 +222,49 @@ impl Judge {
             found.clear();
             found.extend(0..self.suspects.len());
         }
+        // What a suspect lacks for this request is found out beside the charge.
         let mut unjudged: Vec<(usize, Vec<String>)> = Vec::new();
-        let mut judged: Vec<usize> = Vec::new();
-        for rule in found.iter().copied().filter(|rule| self.suspects[*rule]) {
-            // What it lacks for this request is found out beside the charge.
+        let mut good = mem::take(&mut self.good);
+        good.clear();
+        let try_out = |rule: usize| {
             let _ = policies.charge_by(rule, view, &mut Charge::new());
-            match lacks.is_empty() {
-                true => judged.push(rule),
-                false => unjudged.push((rule, lacks.take())),
+            lacks.take()
+        };
+        for rule in found.iter().copied() {
+            let lacking = if self.suspects[rule] { try_out(rule) } else { Vec::new() };
+            match lacking.is_empty() {
+                true => good.push(rule),
+                false => unjudged.push((rule, lacking)),
             }
         }
-        let mut discovered = None;
-        for rule in found.iter().copied() {
-            if self.suspects[rule] && !judged.contains(&rule) {
-                continue;
-            }
-            let charged = policies.charge_by(rule, view, charge);
-            if !self.suspects[rule] && !lacks.is_empty() {
+        let mut charged = Ok(());
+        for at in 0..good.len() {
+            charged = policies.charge_by(good[at], view, charge);
+            if !lacks.is_empty() {
+                // A new suspect, and there may be more. All are found out now, so that this begins again once at most.
                 lacks.take();
-                discovered = Some(rule);
+                good.retain(|rule| {
+                    let lacking = try_out(*rule);
+                    let is_good = lacking.is_empty();
+                    if !is_good {
+                        self.suspects[*rule] = true;
+                        unjudged.push((*rule, lacking));
+                    }
+                    is_good
+                });
+                *charge = Charge::new();
+                charged = good.iter().try_for_each(|rule| policies.charge_by(*rule, view, charge));
                 break;
             }
             if charged.is_err() {
-                self.found = found;
-                return charged;
+                break;
             }
         }
-        if let Some(rule) = discovered {
-            self.suspects[rule] = true;
-            self.found = found;
-            *charge = Charge::new();
-            return self.charge(view, lacks, charge);
-        }
-        found.iter().for_each(|rule| self.candidates[*rule] += 1);
-        self.found = found;
+        (self.found, self.good) = (found, good);
+        charged?;
+        self.found.iter().for_each(|rule| self.candidates[*rule] += 1);
         for (rule, lacks) in unjudged {
-            let unjudged = self.unjudged(rule);
+            let unjudged = &mut self.counts.unjudged[rule];
             unjudged.requests += 1;
             let new = lacks.into_iter().filter(|what| !unjudged.lacks.contains(what));
             let new: Vec<_> = new.collect();
@@ -261,15 +273,12 @@ impl Judge {
         Ok(())
     }
 
-    /// How many requests a rule may have applied to.
-    pub(super) fn candidates_of(&self, name: &str) -> u64 {
-        let rule = self.policies.rule_names().position(|rule| rule == name);
-        rule.map_or(0, |rule| self.candidates[rule])
-    }
-
-    fn unjudged(&mut self, rule: usize) -> &mut Unjudged {
-        let name = self.policies.rule_names().nth(rule).unwrap_or_default().to_owned();
-        self.counts.unjudged.entry(name).or_default()
+    /// The rules that could not judge some requests: their names, what was counted, and how many requests they may have applied to.
+    pub(super) fn unjudged(&self) -> impl Iterator<Item = (&str, &Unjudged, u64)> {
+        let names = self.policies.rule_names();
+        let counted = self.counts.unjudged.iter().zip(&self.candidates);
+        let rules = names.zip(counted).map(|(name, (unjudged, of))| (name, unjudged, *of));
+        rules.filter(|(_, unjudged, _)| unjudged.requests > 0)
     }
 
     /// Asks the limits.

@@ -9,9 +9,9 @@ use sluicegate_core::key::KeyBuf;
 use sluicegate_core::observe::ShowKeys;
 
 use super::counts::Counts;
-use super::judge::{Judge, MOST_UNDER_WAY};
+use super::judge::Judge;
 use super::policy::Policy;
-use crate::virtual_time::in_words;
+use crate::virtual_time::{MOST_UNDER_WAY, in_words};
 
 /// How many clients and paths are shown.
 const SHOWN: usize = 5;
@@ -140,15 +140,17 @@ pub(super) struct Differences {
 
 impl Report {
     pub(super) fn new(rules: &str, judge: &Judge, keys: &ShowKeys) -> Self {
-        let Counts { requests, policies, unjudged, .. } = &judge.counts;
+        let Counts { requests, policies, .. } = &judge.counts;
         let outcomes = judge.counts.outcomes();
         let of = |name: &str| outcomes.get(name).copied().unwrap_or_default();
-        let unjudged = unjudged.iter().map(|(rule, unjudged)| UnjudgedReport {
-            rule: rule.clone(),
+        let unjudged = judge.unjudged().map(|(rule, unjudged, of)| UnjudgedReport {
+            rule: rule.to_owned(),
             lacks: unjudged.lacks.clone(),
             requests: unjudged.requests,
-            of: judge.candidates_of(rule),
+            of,
         });
+        let mut unjudged: Vec<_> = unjudged.collect();
+        unjudged.sort_by(|one, other| one.rule.cmp(&other.rule));
         let last = judge.counts.last;
         let is_any = *requests > 0;
         Self {
@@ -159,7 +161,7 @@ impl Report {
             refused_share: share(of("refused") + of("redirected"), *requests),
             outcomes,
             policies: policies.iter().map(|policy| PolicyReport::new(policy, last, keys)).collect(),
-            unjudged: unjudged.collect(),
+            unjudged,
             notes: notes(judge),
             against: None,
         }

@@ -165,6 +165,25 @@ fn a_rule_that_looks_for_what_the_log_does_not_have_is_named_and_charges_nothing
 }
 
 #[test]
+fn very_many_rules_that_cannot_be_judged_are_found_out_at_once() {
+    let rules: String = (0..20_000)
+        .map(|number| {
+            let when = format!("when = {{ host = \"{number}.example.com\" }}");
+            rule("1/hour", &when).replace("\"api\"", &format!("\"r{number:05}\""))
+        })
+        .collect();
+    let log = lines(&[(0.0, GET), (1.0, GET), (2.0, GET)]);
+    let found = report(&log, &(rules + &rule("2/hour", "")));
+    let unjudged = found["unjudged"].as_array().expect("a list");
+    assert_eq!(unjudged.len(), 20_000);
+    assert_eq!(
+        unjudged[19_999],
+        serde_json::json!({ "rule": "r19999", "lacks": ["the host"], "requests": 3, "of": 3 })
+    );
+    assert_eq!(found["outcomes"]["refused"], 1, "{}", found["outcomes"]);
+}
+
+#[test]
 fn a_header_that_the_log_has_and_a_request_lacks_is_the_clients_mistake() {
     let with = format!("{GET}, \"http_x_api_key\": \"a\"");
     let without = format!("{GET}, \"http_x_api_key\": \"\"");

@@ -14,13 +14,10 @@ use super::expectation::{Expectation, Observation, Tally};
 use super::file::Outcome;
 use super::plan::{Case, Response, Sender};
 use crate::check::words;
-use crate::virtual_time::{Limit, Paid, Rules, Timeline, in_words, micros};
+use crate::virtual_time::{Limit, MOST_UNDER_WAY, Paid, Rules, Timeline, in_words, micros};
 
 /// The most keys that a case counts: each limit takes up to 40 MB for them.
 const KEYS: usize = 1 << 20;
-
-/// The most responses that are under way at a time, of about a kilobyte each.
-const MOST_UNDER_WAY: usize = 250_000;
 
 /// How many differences of one expectation are shown.
 const SHOWN: u64 = 3;

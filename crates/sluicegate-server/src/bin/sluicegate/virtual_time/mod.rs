@@ -11,6 +11,9 @@ use std::time::Duration;
 pub(crate) use self::rules::{Limit, Paid, Rules, admit_charge, micros};
 pub(crate) use self::timeline::Timeline;
 
+/// Most responses that are under way at a time, of about a kilobyte each.
+pub(crate) const MOST_UNDER_WAY: usize = 250_000;
+
 /// A duration in words, such as `1.5s`.
 pub(crate) fn in_words(time: Duration) -> String {
     if time.is_zero() { "0s".to_owned() } else { format!("{time:?}") }
