@@ -9,7 +9,7 @@ use clap::Args;
 use sluicegate_config::{Environment, Live};
 use sluicegate_server::admin::metrics::Metrics;
 
-use crate::running::Running;
+use crate::running::{Running, Signals};
 use crate::shared::{Port, StoreOptions};
 use crate::store::Counting;
 use crate::{running, shared};
@@ -79,8 +79,10 @@ async fn pass(options: Proxy) -> Result<(), Box<dyn Error>> {
     if let Some(token) = shared::token(admin_token.as_deref())? {
         proxy = proxy.token(token);
     }
+    let signals = Signals::new()?;
     let bound = proxy.bind().await?;
     let reload = bound.reload();
     let ports = [("proxied", Some(bound.address())), ("admin", bound.admin())];
-    running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
+    let run = async |stop| bound.run(stop).await;
+    running::serve(signals, &ports, move || reload.now(), run, store).await
 }

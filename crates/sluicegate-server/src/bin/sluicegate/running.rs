@@ -7,6 +7,8 @@ use std::pin::Pin;
 
 use clap::{Args, ValueEnum};
 use sluicegate_server::ServerError;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
 
@@ -51,20 +53,20 @@ pub(crate) fn block_on(
 
 /// Serves on ports that are open until the process is asked to stop, and tells the system what it does meanwhile.
 pub(crate) async fn serve(
+    signals: Signals,
     ports: &[(&str, Option<SocketAddr>)],
     reload: impl Fn() -> Result<(), ServerError> + Send + Sync + 'static,
     run: impl AsyncFnOnce(Stop),
     store: Counting,
 ) -> Result<(), Box<dyn Error>> {
-    let stop = until_stopped(move || {
+    let stop = until_stopped(signals, move || {
         tell(State::Reloading);
         match reload() {
             Ok(()) => info!("files read again"),
             Err(problems) => error!("files not read again: {problems}"),
         }
         tell(State::Ready);
-    })?;
-    // Signals are awaited from here on.
+    });
     for (port, address) in ports {
         if let Some(address) = *address {
             info!(port, %address, "serving");
@@ -161,57 +163,94 @@ fn tell(state: State) {
 
 // What an operator or the system asks of the process.
 
+/// Signals of the system. They are kept from the time that this is made, also for those who await them later.
+#[cfg(unix)]
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Ready when the process is asked to stop.
+    pub(crate) async fn stopped(&mut self) {
+        either(&mut self.terminate, &mut self.interrupt).await;
+    }
+}
+
+#[cfg(unix)]
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
 /// Ready when the process is asked to stop. Calls `reload` when it is asked to read its files again: once at a time, and
 /// once more if it was asked meanwhile, however often. When it is asked to stop again, the process ends at once.
 #[cfg(unix)]
 pub(crate) fn until_stopped(
+    signals: Signals,
     reload: impl Fn() + Send + Sync + 'static,
-) -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut asked = async move || {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    let mut hang_up = signal(SignalKind::hangup())?;
+) -> impl Future<Output = ()> {
+    let Signals { mut terminate, mut interrupt, mut hang_up } = signals;
     let reload = std::sync::Arc::new(reload);
-    let reloads = async move {
-        while hang_up.recv().await.is_some() {
-            let reload = std::sync::Arc::clone(&reload);
-            // Files take a while to read, and calls go on meanwhile.
-            let _ = tokio::task::spawn_blocking(move || reload()).await;
-        }
-    };
-    Ok(async move {
-        tokio::spawn(reloads);
-        asked().await;
+    async move {
         tokio::spawn(async move {
-            asked().await;
+            while hang_up.recv().await.is_some() {
+                let reload = std::sync::Arc::clone(&reload);
+                // Files take a while to read, and calls go on meanwhile.
+                let _ = tokio::task::spawn_blocking(move || reload()).await;
+            }
+        });
+        either(&mut terminate, &mut interrupt).await;
+        tokio::spawn(async move {
+            either(&mut terminate, &mut interrupt).await;
             tracing::warn!("asked to stop again: ended before every request was answered");
             std::process::exit(AT_ONCE);
         });
-    })
+    }
 }
 
 /// The exit status of a process that did not wait for its requests.
 #[cfg(unix)]
 const AT_ONCE: i32 = 1;
 
-/// Ready when the process is asked to stop.
+/// Signals of the system.
 #[cfg(not(unix))]
-pub(crate) fn until_stopped(
-    reload: impl Fn() + Send + Sync + 'static,
-) -> io::Result<impl Future<Output = ()>> {
-    drop(reload);
-    Ok(async {
+pub(crate) struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    /// Ready when the process is asked to stop.
+    pub(crate) async fn stopped(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    })
+    }
+}
+
+/// Ready when the process is asked to stop.
+#[cfg(not(unix))]
+pub(crate) fn until_stopped(
+    mut signals: Signals,
+    reload: impl Fn() + Send + Sync + 'static,
+) -> impl Future<Output = ()> {
+    drop(reload);
+    async move { signals.stopped().await }
 }
 
 #[cfg(all(test, unix))]
@@ -236,14 +275,14 @@ mod tests {
         let go_on = std::sync::Mutex::new(go_on);
         let stop = {
             let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
-            until_stopped(move || {
+            until_stopped(Signals::new().expect("signals"), move || {
                 let before = begun.fetch_add(1, Ordering::SeqCst);
                 assert_eq!(before, ended.load(Ordering::SeqCst), "two at a time");
                 let _ = go_on.lock().expect("one at a time").recv();
                 ended.fetch_add(1, Ordering::SeqCst);
             })
         };
-        let stopped = tokio::spawn(stop.expect("signals"));
+        let stopped = tokio::spawn(stop);
         let until = async |counter: &AtomicU32, count| {
             while counter.load(Ordering::SeqCst) < count {
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use crate::like::{self, Like};
 use crate::masters::Masters;
 use crate::policies::PolicyFiles;
-use crate::running::Running;
+use crate::running::{Running, Signals};
 use crate::shared::{Port, StoreOptions};
 use crate::store::Counting;
 use crate::{running, shared};
@@ -68,10 +68,16 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let service = masters.among(service, files.capacity.is_some(), own)?;
     let service = store.under(service).build()?;
     // The store has said by now which limits it can keep.
+    // There may be long to wait before the ports are open. What the system does by default about a signal is nothing in the first
+    // process of a container, and ends any other process at SIGHUP.
+    let mut signals = Signals::new()?;
     let mut following = xds.map(|xds| service.policies().follow(xds));
     if let Some(following) = following.as_mut().filter(|_| !no_wait) {
         info!("waiting for the policies of xDS");
-        following.first().await;
+        tokio::select! {
+            () = following.first() => {}
+            () = signals.stopped() => return Ok(info!("stopped")),
+        }
     }
 
     let mut server = Server::new(service)
@@ -103,7 +109,8 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         ("admin", addresses.admin),
         ("metrics", addresses.metrics),
     ];
-    running::serve(&ports, move || reload.now(), async |stop| bound.run(stop).await, store).await
+    let run = async |stop| bound.run(stop).await;
+    running::serve(signals, &ports, move || reload.now(), run, store).await
 }
 
 /// `name` is that in the certificates of other servers.

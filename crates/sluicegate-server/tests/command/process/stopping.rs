@@ -1,11 +1,12 @@
 //! How the process ends.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sluicegate_tests::servers;
+use sluicegate_tests::servers::{self, Directory};
 
 use super::client::{Client, Sent};
-use super::sluicegate::{PATIENCE, Sluicegate, serve};
+use super::sluicegate::{PATIENCE, Sluicegate, program, serve};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_asked_to_stop_loses_no_request_and_ends_by_itself() {
@@ -123,4 +124,23 @@ async fn a_process_that_is_asked_twice_ends_at_once() {
         server.signal(second);
         assert_eq!(server.ended().code(), Some(1), "{first}, then {second}");
     }
+}
+
+#[test]
+fn a_process_that_waits_for_its_first_policies_stops_when_it_is_asked_to() {
+    // Nobody answers there: the system takes connections, and the test does not.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let management = format!("http://{}", nobody.local_addr().expect("an address"));
+    let mut command = Command::new(program());
+    command.args(["serve", "--log", "json", "--admin", "off", "--grpc", "127.0.0.1:0"]);
+    command.args(["--http", "127.0.0.1:0", "--xds", &management, "--xds-node", "test"]);
+    let directory = Directory::make();
+    let file = directory.path().to_owned();
+    let mut server = Sluicegate::spawn(command, directory, file);
+    server.says("waiting for the policies");
+    // There is nothing to read again, and no reason to end.
+    server.signal("HUP");
+    server.signal("TERM");
+    server.says("stopped");
+    assert_eq!(server.ended().code(), Some(0));
 }

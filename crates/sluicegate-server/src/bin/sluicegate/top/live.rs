@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::ask::Server;
 use super::view::{View, draw};
-use crate::running::until_stopped;
+use crate::running::{Signals, until_stopped};
 
 /// The longest time between two attempts while the server is away.
 const SLOWEST: Duration = Duration::from_secs(15);
@@ -37,7 +37,7 @@ pub(super) fn run(runtime: &Runtime, server: Server, interval: Duration) -> io::
     let stop = sender.clone();
     let stopped = {
         let _entered = runtime.enter();
-        until_stopped(|| closed())?
+        until_stopped(Signals::new()?, || closed())
     };
     runtime.spawn(async {
         while stdout().is_terminal() {
