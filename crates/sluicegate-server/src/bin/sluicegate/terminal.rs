@@ -42,7 +42,11 @@ pub(crate) fn margin(sample: usize) -> String {
 /// A number with a comma between thousands.
 pub(crate) fn grouped(number: f64) -> String {
     // The sum of nothing is -0.
-    let digits = format!("{:.0}", number + 0.0);
+    with_commas(&format!("{:.0}", number + 0.0))
+}
+
+/// Digits with commas between thousands.
+pub(crate) fn with_commas(digits: &str) -> String {
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {

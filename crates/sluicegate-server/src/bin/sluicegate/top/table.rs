@@ -2,7 +2,7 @@
 
 use ratatui::text::Span;
 
-use crate::terminal::escaped;
+use crate::terminal::{escaped, with_commas};
 
 /// Rows of cells. The last column is text of any length; the ones before it are lined up.
 pub(super) struct Table {
@@ -127,15 +127,7 @@ mod tests {
 
 /// With commas between thousands.
 pub(super) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    with_commas(&value.to_string())
 }
 
 /// With one digit behind the point if it is small.
