@@ -7,6 +7,7 @@ use sluicegate_throttle::{ConfigError, Throttle};
 use crate::compile::Policies;
 use crate::compile::throttle::{self, Throttling, setting_of};
 use crate::document::{self, Document};
+use crate::live::located;
 use crate::source::{Diagnostic, DocumentPath};
 
 pub use crate::compile::throttle::FileRequests;
@@ -90,13 +91,18 @@ impl FileThrottle {
     /// Changes the settings.
     pub(crate) fn change(&self, new: &Throttling) -> Result<(), ConfigError> {
         let mut spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
-        if *spec == new.spec {
-            return Ok(());
+        if *spec != new.spec {
+            self.throttle.reconfigure(new.builder())?;
+            *spec = new.spec.clone();
         }
-        self.throttle.reconfigure(new.builder())?;
+        // What is read from requests depends on other parts of the document too, such as its proxies and its time zone.
         self.in_force.store(Arc::new(new.requests.clone()));
-        *spec = new.spec.clone();
         Ok(())
+    }
+
+    /// Checks whether the settings can change.
+    fn check(&self, new: &Throttling) -> Result<(), ConfigError> {
+        self.throttle.check(new.builder())
     }
 }
 
@@ -113,18 +119,25 @@ fn when_shed(spec: &document::Throttle) -> WhenShed {
     }
 }
 
-/// The throttle of a file, once it has been made.
+/// The throttle of a file, once a service has asked for it. The service has no layer then if the file had no throttle.
 #[derive(Debug, Default)]
-pub(crate) struct ThrottleOnce(Mutex<Option<FileThrottle>>);
+pub(crate) struct ThrottleOnce(Mutex<Option<Option<FileThrottle>>>);
 
 impl ThrottleOnce {
     pub(crate) fn of(&self, policies: &Policies) -> Option<FileThrottle> {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.is_none() {
-            // The settings were checked when the policies were compiled.
-            *made = policies.throttling().and_then(|spec| FileThrottle::new(spec).ok());
-        }
-        made.clone()
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The settings were checked when the policies were compiled.
+        let make = || policies.throttling().and_then(|spec| FileThrottle::new(spec).ok());
+        asked.get_or_insert_with(make).clone()
+    }
+
+    /// Checks whether the service can take up the settings in `policies`. An error is located in `document`.
+    pub(crate) fn check(
+        &self,
+        document: Option<&Document>,
+        policies: &Policies,
+    ) -> Result<(), Diagnostic> {
+        self.apply(document, policies, FileThrottle::check)
     }
 
     /// Applies the settings in `policies` to the throttle, if one has been made. An error is located in `document`.
@@ -133,18 +146,30 @@ impl ThrottleOnce {
         document: Option<&Document>,
         policies: &Policies,
     ) -> Result<(), Diagnostic> {
-        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(throttle) = &*made else { return Ok(()) };
+        self.apply(document, policies, FileThrottle::change)
+    }
+
+    fn apply(
+        &self,
+        document: Option<&Document>,
+        policies: &Policies,
+        apply: fn(&FileThrottle, &Throttling) -> Result<(), ConfigError>,
+    ) -> Result<(), Diagnostic> {
+        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let path = DocumentPath::Root.name("throttle");
-        let problem = |path: &DocumentPath<'_>, message: String| match document {
-            Some(document) => document.source.problem(path, message),
-            None => Diagnostic::new(path.to_string(), message),
-        };
-        let Some(new) = policies.throttling() else {
-            let message = "the throttle is in use, and cannot be removed while the service runs";
-            return Err(problem(&path, message.to_owned()));
-        };
-        let changed = throttle.change(new);
-        changed.map_err(|error| problem(&path.name(setting_of(&error)), error.to_string()))
+        let problem =
+            |path: &DocumentPath<'_>, message: &str| Err(located(document, path, message));
+        match (&*asked, policies.throttling()) {
+            (None, _) | (Some(None), None) => Ok(()),
+            (Some(None), Some(_)) => problem(&path, ADDED),
+            (Some(Some(_)), None) => problem(&path, REMOVED),
+            (Some(Some(throttle)), Some(new)) => apply(throttle, new)
+                .or_else(|error| problem(&path.name(setting_of(&error)), &error.to_string())),
+        }
     }
 }
+
+const ADDED: &str =
+    "the service runs without a throttle, and cannot begin to use one: start it anew";
+
+const REMOVED: &str = "the throttle is in use, and cannot be removed while the service runs";

@@ -73,6 +73,8 @@ struct Rules {
     rows: HashMap<u64, usize>,
     /// Whether a rule counts tokens.
     counts_tokens: bool,
+    /// The index of the first rule that settles by tokens.
+    tokens_settled_by: Option<usize>,
     hold: Hold,
     dialect: Option<Dialect>,
     listen: Option<proxy::Listen>,
@@ -144,11 +146,10 @@ impl Policies {
         if document.upstream.is_some() {
             proxy::report_unseen(document, &context);
         }
-        if hold == Hold::Head {
-            let of_tokens = |rule: &document::Rule| matches!(&rule.settle, Some(Settle::Table(table)) if table.tokens.is_some());
-            if let Some(index) = document.rules.iter().position(of_tokens) {
-                context.report(&list.index(index).name("settle"), TOO_SOON);
-            }
+        let of_tokens = |rule: &document::Rule| matches!(&rule.settle, Some(Settle::Table(table)) if table.tokens.is_some());
+        rules.tokens_settled_by = document.rules.iter().position(of_tokens);
+        if let (Hold::Head, Some(index)) = (hold, rules.tokens_settled_by) {
+            context.report(&list.index(index).name("settle"), TOO_SOON);
         }
         if let Some(spec) = &document.dialect {
             let path = DocumentPath::Root.name("dialect");
@@ -268,6 +269,10 @@ impl Policies {
     /// The header in which those proxies pass the client's address on, if the document chooses one.
     pub fn client_header(&self) -> Option<&str> {
         self.rules.client_header.as_deref()
+    }
+
+    pub(crate) fn tokens_settled_by(&self) -> Option<usize> {
+        self.rules.tokens_settled_by
     }
 
     #[cfg(feature = "throttle")]

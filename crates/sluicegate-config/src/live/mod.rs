@@ -33,7 +33,7 @@ use crate::compile::{BLOCKED, Policies};
 use crate::document::Document;
 use crate::environment::Environment;
 use crate::policy_file::PolicyFile;
-use crate::source::{Diagnostic, PolicyError};
+use crate::source::{Diagnostic, DocumentPath, PolicyError};
 #[cfg(feature = "throttle")]
 use crate::throttle::{FileThrottle, ThrottleOnce};
 
@@ -88,6 +88,7 @@ impl Live {
             last: Mutex::new(last),
             listeners: RwLock::default(),
             is_stale: AtomicBool::new(false),
+            settles_at_head: AtomicBool::new(false),
             #[cfg(feature = "throttle")]
             throttle: ThrottleOnce::default(),
         };
@@ -119,7 +120,8 @@ impl Live {
         let file = self.file()?;
         let last = self.last();
         let (document, policies) = file.compile(&file.contents())?;
-        last.must_keep(&policies)?;
+        self.must_fit(&last, Some(&document), &policies)
+            .map_err(|error| error.in_file(file.name()))?;
         let old = self.policies();
         Ok(Changes::between((last.document.as_ref(), &old), (Some(&document), &policies)))
     }
@@ -128,13 +130,12 @@ impl Live {
     ///
     /// # Errors
     ///
-    /// Fails if a store named by [`kept_by`](Self::kept_by) cannot keep one of the limits.
+    /// Fails if the running service cannot take the policies up. A store named by [`kept_by`](Self::kept_by) cannot keep
+    /// one of the limits, for instance, or [`throttle`](Self::throttle) has returned `None` and the policies have one.
     pub fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
         let mut last = self.last();
-        last.must_keep(&policies)?;
-        #[cfg(feature = "throttle")]
-        self.shared.throttle.change(None, &policies)?;
-        let changes = self.put_in_force(&mut last, None, policies);
+        self.must_fit(&last, None, &policies)?;
+        let changes = self.put_in_force(&mut last, None, policies)?;
         drop(last);
         self.publish(&Event::Reloaded(changes.clone()));
         Ok(changes)
@@ -174,7 +175,8 @@ impl Live {
     /// returns the same throttle.
     ///
     /// Once it has been made, a reload changes it while requests wait and run. A file without it, or with what cannot
-    /// change, such as another kind of capacity, is refused: the old policies stay in force.
+    /// change, such as another kind of capacity, is refused: the old policies stay in force. So is a file that has one
+    /// after this has returned `None`, because the service runs without its layer.
     #[cfg(feature = "throttle")]
     pub fn throttle(&self) -> Option<FileThrottle> {
         // No reload comes between the policies and their throttle.
@@ -183,9 +185,16 @@ impl Live {
     }
 
     /// Until when a served request holds its place in limits of concurrency, for the `hold_until` of a layer. A
-    /// layer reads it once: a reload that changes the setting reports it but has no effect on the layer.
+    /// layer reads it once: a reload that changes the setting reports it but has no effect on the layer. Once this has
+    /// returned [`Hold::Head`], rules that settle by tokens are refused, because the layer settles too early.
     pub fn hold_until(&self) -> Hold {
-        self.in_force().hold_until()
+        // No reload comes between the policies and what the layer reads of them.
+        let _last = self.last();
+        let hold = self.in_force().hold_until();
+        if hold == Hold::Head {
+            self.shared.settles_at_head.store(true, Ordering::Relaxed);
+        }
+        hold
     }
 
     /// Header fields and errors as an API of language models has them, for the `dialect` and the `respond` of a layer.
@@ -198,7 +207,8 @@ impl Live {
     /// Reloads the file when it changes, until the returned value is dropped.
     ///
     /// The directory is watched instead of the file, because editors rename a new file over the old one, and
-    /// Kubernetes swaps the directory of a mounted `ConfigMap`. Changes that happen close together are one reload. A
+    /// Kubernetes swaps the directory of a mounted `ConfigMap`. On Linux and Windows, the directories above it are watched
+    /// too, because one of them may be renamed. Changes that happen close together are one reload. A
     /// file with the same text is not reloaded.
     ///
     /// Replace the file by renaming a new one over it, if you can. When a program writes in place, the file may be
@@ -243,13 +253,9 @@ impl Live {
         contents: Contents,
     ) -> Result<Changes, PolicyError> {
         let compiled = file.compile(&contents).and_then(|(document, policies)| {
-            last.must_keep(&policies)?;
-            #[cfg(feature = "throttle")]
-            {
-                let changed = self.shared.throttle.change(Some(&document), &policies);
-                changed.map_err(|problem| PolicyError::from(problem).in_file(file.name()))?;
-            }
-            Ok(self.put_in_force(&mut last, Some(document), policies))
+            let fits = self.must_fit(&last, Some(&document), &policies);
+            fits.and_then(|()| self.put_in_force(&mut last, Some(document), policies))
+                .map_err(|error| error.in_file(file.name()))
         });
         let event = match &compiled {
             Ok(changes) => Event::Reloaded(changes.clone()),
@@ -263,18 +269,51 @@ impl Live {
         compiled
     }
 
+    /// Checks whether the running service can take the policies up.
+    fn must_fit(
+        &self,
+        last: &Last,
+        document: Option<&Document>,
+        policies: &Policies,
+    ) -> Result<(), PolicyError> {
+        last.must_keep(policies)?;
+        #[cfg(feature = "throttle")]
+        self.shared.throttle.check(document, policies)?;
+        let root = DocumentPath::Root;
+        let old = self.in_force();
+        let removed = [
+            ("listen", old.listen().is_some() && policies.listen().is_none()),
+            ("upstream", old.upstream().is_some() && policies.upstream().is_none()),
+        ];
+        // A file without them is checked for another program than the proxy that runs.
+        if let Some((section, _)) = removed.into_iter().find(|(_, is_removed)| *is_removed) {
+            let message = format!("`[{section}]` cannot be removed while the proxy runs");
+            return Err(located(document, &root.name(section), &message).into());
+        }
+        match policies.tokens_settled_by() {
+            Some(rule) if self.shared.settles_at_head.load(Ordering::Relaxed) => {
+                let path = root.name("rules");
+                let path = path.index(rule);
+                Err(located(document, &path.name("settle"), SETTLES_AT_HEAD).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn put_in_force(
         &self,
         last: &mut Last,
         document: Option<Document>,
         policies: Policies,
-    ) -> Changes {
+    ) -> Result<Changes, PolicyError> {
+        #[cfg(feature = "throttle")]
+        self.shared.throttle.change(document.as_ref(), &policies)?;
         let old = self.policies();
         let before = (last.document.as_ref(), &*old);
         let changes = Changes::between(before, (document.as_ref(), &policies));
         self.shared.in_force.store(Arc::new(policies));
         last.document = document;
-        changes
+        Ok(changes)
     }
 
     /// Passes an event to the log and to all listeners.
@@ -314,6 +353,21 @@ impl fmt::Debug for Live {
     }
 }
 
+const SETTLES_AT_HEAD: &str = "the tokens of an answer are known at the end of its body, and the running service settles before, as \
+                               `hold_until = \"head\"` said when it started: start it anew";
+
+/// A diagnostic about a value of `document`, or of policies that were made in code.
+pub(crate) fn located(
+    document: Option<&Document>,
+    path: &DocumentPath<'_>,
+    message: &str,
+) -> Diagnostic {
+    match document {
+        Some(document) => document.source.problem(path, message),
+        None => Diagnostic::new(path.to_string(), message),
+    }
+}
+
 /// The state shared by all clones.
 struct Shared {
     in_force: ArcSwap<Policies>,
@@ -323,6 +377,8 @@ struct Shared {
     listeners: RwLock<Vec<Listener>>,
     /// Whether the last file was not put in force.
     is_stale: AtomicBool,
+    /// Whether a layer was told to settle at the head of an answer.
+    settles_at_head: AtomicBool,
     #[cfg(feature = "throttle")]
     throttle: ThrottleOnce,
 }

@@ -1,6 +1,6 @@
 //! `[listen]` and `[upstream]`.
 
-use sluicegate_config::{Environment, Policies, read_toml};
+use sluicegate_config::{Environment, Live, Policies, read_toml};
 
 fn problems(text: &str) -> String {
     let policies = read_toml(text).and_then(|said| Policies::new(&said, &Environment::new()));
@@ -91,4 +91,27 @@ fn only_a_host_and_a_port_are_an_application() {
         let said = problems(&format!("[upstream]\nurl = \"{url}\""));
         assert!(said.contains("upstream.url"), "{url}: {said}");
     }
+}
+
+#[test]
+fn a_proxy_refuses_a_file_that_is_none_of_a_proxy() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("policies.toml");
+    let (listen, upstream) =
+        ("[listen]\naddress = \"127.0.0.1:80\"\n", "[upstream]\nurl = \"http://[::1]:3000\"\n");
+    let write = |text: &str| std::fs::write(&path, format!("rules = []\n{text}")).unwrap();
+    write(&format!("{listen}{upstream}"));
+    let live = Live::open(&path, Environment::new()).unwrap();
+    for (text, section) in [(listen, "upstream"), (upstream, "listen")] {
+        write(text);
+        let pending = live.pending().unwrap_err().to_string();
+        let refused = live.reload().unwrap_err().to_string();
+        let said = format!("{section}: `[{section}]` cannot be removed while the proxy runs");
+        assert!(refused.ends_with(&said), "{refused}");
+        assert_eq!(pending, refused);
+        assert!(live.policies().upstream().is_some() && live.policies().listen().is_some());
+    }
+    write("");
+    live.replace(Policies::new(&read_toml("rules = []").unwrap(), &Environment::new()).unwrap())
+        .unwrap_err();
 }

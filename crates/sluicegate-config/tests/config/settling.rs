@@ -273,3 +273,27 @@ fn a_dialect_that_makes_no_sense_is_an_error_with_its_place() {
         assert_eq!(problems.lines().next(), Some(problem), "{dialect}");
     }
 }
+
+#[test]
+fn a_reload_that_settles_later_than_the_running_layer_is_refused() {
+    let read = |above: &str, below: &str| {
+        let text = format!(
+            "{above}\n[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"9/day\"]\n{below}"
+        );
+        Policies::new(&read_toml(&text).expect("a document"), &Environment::new()).expect("valid")
+    };
+    let tokens = || read("", "settle = { tokens = \"all\" }");
+    let head = || read("hold_until = \"head\"", "");
+    // No layer has asked yet.
+    let live = Live::of(head());
+    live.replace(tokens()).expect("no layer settles early");
+    assert_eq!(live.hold_until(), Hold::End);
+    live.replace(head()).expect("no tokens");
+    live.replace(tokens()).expect("the layer settles at the end");
+
+    let live = Live::of(head());
+    assert_eq!(live.hold_until(), Hold::Head);
+    live.replace(read("", "")).expect("no tokens");
+    let refused = live.replace(tokens()).expect_err("the layer settles at the head").to_string();
+    assert!(refused.starts_with("rules[0].settle: the tokens of an answer are known"), "{refused}");
+}

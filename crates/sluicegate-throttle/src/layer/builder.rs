@@ -62,7 +62,26 @@ impl Throttle {
     /// assert_eq!(throttle.snapshot().limit, Some(150));
     /// # Ok::<(), sluicegate_throttle::ConfigError>(())
     /// ```
-    pub fn reconfigure(&self, mut settings: ThrottleBuilder) -> Result<(), ConfigError> {
+    pub fn reconfigure(&self, settings: ThrottleBuilder) -> Result<(), ConfigError> {
+        let (scheduler, processors) = self.changes(settings)?;
+        self.shared.reconfigure(scheduler, processors.as_ref())
+    }
+
+    /// Checks whether [`reconfigure`](Self::reconfigure) would accept these settings. Nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Like [`reconfigure`](Self::reconfigure).
+    pub fn check(&self, settings: ThrottleBuilder) -> Result<(), ConfigError> {
+        let (scheduler, _) = self.changes(settings)?;
+        self.shared.check(scheduler)
+    }
+
+    /// The settings that can change, if no other differs.
+    fn changes(
+        &self,
+        mut settings: ThrottleBuilder,
+    ) -> Result<(SchedulerBuilder, Option<Processors>), ConfigError> {
         let (scheduler, partitions) = settings.settle()?;
         let shared = &self.shared;
         if shared.unit != settings.unit {
@@ -77,7 +96,7 @@ impl Throttle {
         if shared.observing.partitions != partitions {
             return Err(ConfigError::Fixed("list of partitions"));
         }
-        shared.reconfigure(scheduler, settings.processors.as_ref())
+        Ok((scheduler, settings.processors))
     }
 }
 

@@ -33,7 +33,8 @@ impl<V: View> Criticality<V> for Class {
 }
 
 /// Gives requests the class `class` if `condition` certainly holds. [`otherwise`](When::otherwise) sets the class
-/// of the others.
+/// of the others. If the condition may hold, because a path can be read in several ways, a request is of the less
+/// critical of the two.
 ///
 /// ```
 /// use sluicegate::Claim;
@@ -67,9 +68,16 @@ impl<K, T, O> When<K, T, O> {
 
 impl<V: View, K: Condition<V>, O: Criticality<V>> Criticality<V> for When<K, Class, O> {
     fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>> {
-        match self.condition.surely_holds(view) {
-            Ok(true) => Ok(self.then),
-            Ok(false) => self.otherwise.class(view, classes),
+        let condition = &self.condition;
+        let held = condition.holds(view);
+        match held.and_then(|holds| Ok((holds, holds && condition.surely_holds(view)?))) {
+            Ok((_, true)) => Ok(self.then),
+            Ok((false, false)) => self.otherwise.class(view, classes),
+            // It may be of this class, so it is never more critical: no spelling of a path leaves a low class.
+            Ok((true, false)) => match self.otherwise.class(view, classes) {
+                Ok(class) => Ok(class.max(self.then)),
+                Err(Unreadable(class)) => Err(Unreadable(class.max(self.then))),
+            },
             Err(_) => {
                 let (Ok(class) | Err(Unreadable(class))) = self.otherwise.class(view, classes);
                 Err(Unreadable(class))

@@ -255,6 +255,11 @@ impl State {
 }
 
 impl Shared {
+    /// Checks whether the settings can change to these.
+    pub(super) fn check(&self, builder: SchedulerBuilder) -> Result<(), ConfigError> {
+        self.lock().scheduler.check(builder)
+    }
+
     /// Changes the settings.
     pub(super) fn reconfigure(
         self: &Arc<Self>,

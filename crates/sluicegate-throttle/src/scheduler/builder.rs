@@ -212,10 +212,7 @@ impl Scheduler {
         builder: SchedulerBuilder,
         out: &mut Vec<Instruction>,
     ) -> Result<(), ConfigError> {
-        let (capacity, partitions, new) = builder.checked()?;
-        if let Some(part) = self.fixed_part(&capacity, &partitions, &new) {
-            return Err(ConfigError::Fixed(part));
-        }
+        let (capacity, partitions, new) = self.accepted(builder)?;
         self.drain(now, out);
         match (&mut self.capacity, capacity) {
             (Capacity::Rate(rate), Capacity::Rate(new)) => rate.change(&new),
@@ -262,19 +259,28 @@ impl Scheduler {
         }
     }
 
-    fn fixed_part(
+    /// Checks whether [`reconfigure`](Self::reconfigure) would accept the settings.
+    #[cfg(feature = "_layer")]
+    pub(crate) fn check(&self, builder: SchedulerBuilder) -> Result<(), ConfigError> {
+        self.accepted(builder).map(|_| ())
+    }
+
+    /// The parts of settings that this scheduler can change to.
+    fn accepted(
         &self,
-        capacity: &Capacity,
-        partitions: &Partitions,
-        new: &SchedulerBuilder,
-    ) -> Option<&'static str> {
+        builder: SchedulerBuilder,
+    ) -> Result<(Capacity, Partitions, SchedulerBuilder), ConfigError> {
+        let (capacity, partitions, new) = builder.checked()?;
         let is_rate = |capacity: &Capacity| matches!(capacity, Capacity::Rate(_));
         let parts = [
-            ("kind of capacity", is_rate(&self.capacity) == is_rate(capacity)),
+            ("kind of capacity", is_rate(&self.capacity) == is_rate(&capacity)),
             ("number of classes", self.lanes.classes() == new.classes),
             ("number of partitions", self.partitions.len() == partitions.len()),
             ("number of flow queues", self.lanes.flow_queues() == new.flow_queues),
         ];
-        parts.into_iter().find(|(_, is_same)| !is_same).map(|(part, _)| part)
+        match parts.into_iter().find(|(_, is_same)| !is_same) {
+            Some((part, _)) => Err(ConfigError::Fixed(part)),
+            None => Ok((capacity, partitions, new)),
+        }
     }
 }

@@ -223,16 +223,21 @@ impl<V: View> Criticality<V> for FileRequests {
             return Ok(class);
         }
         let mut class = requests.default_class;
+        // A request that may be one of a class is never more critical than that, so no spelling of a path leaves a low class.
+        let mut most = Class::at(0);
         for (when, then) in &requests.classes {
-            match when.surely_holds(view) {
-                Ok(true) => {
+            match when.holds(view).and_then(|holds| Ok((holds, holds && when.surely_holds(view)?)))
+            {
+                Ok((_, true)) => {
                     class = *then;
                     break;
                 }
-                Ok(false) => {}
+                Ok((true, false)) => most = most.max(*then),
+                Ok((false, false)) => {}
                 Err(_) => is_read = false,
             }
         }
+        let class = class.max(most);
         if is_read { Ok(class) } else { Err(Unreadable(class)) }
     }
 }

@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 
-use super::deciding::{get, poll, send};
+use super::deciding::{get, poll, send, with};
 use super::*;
 
 #[test]
@@ -23,6 +25,55 @@ fn a_reload_puts_new_numbers_in_force_and_loses_nothing_that_waits() {
 }
 
 #[test]
+fn what_is_read_of_requests_follows_the_other_parts_of_a_file() {
+    // Noon in UTC.
+    let clock = ManualClock::at(Duration::from_secs(1_768_000_000 / 86_400 * 86_400 + 43_200));
+    let read = |above: &str, below: &str| {
+        let said = format!(
+            "{above}\nrules = []\n[throttle]\ncapacity = {{ in_flight = 9 }}\nqueue = '1 second'\n{below}"
+        );
+        Policies::new(&read_toml(&said).unwrap(), &Environment::new().clock(&clock)).unwrap()
+    };
+    let offered = |throttle: &FileThrottle| {
+        let _sent = send(throttle, vec![with("/", "x-forwarded-for", "10.0.0.1", "192.0.2.1")]);
+        throttle.throttle().snapshot().counts.offered
+    };
+    let exempt = "exempt = { network = '10.0.0.0/8' }";
+    let trusting = |proxy: &str| read(&format!("proxies = {{ trusted = ['{proxy}'] }}"), exempt);
+    let live = Live::of(trusting("192.0.2.1"));
+    let throttle = live.throttle().unwrap();
+    assert_eq!(offered(&throttle), 0);
+    live.replace(trusting("192.0.2.2")).unwrap();
+    assert_eq!(offered(&throttle), 1, "nobody is believed who says who the client is");
+
+    let exempt = "exempt = { hours = { between = ['11:00', '13:00'] } }";
+    let in_zone = |zone: &str| read(&format!("time_zone = '{zone}'"), exempt);
+    let live = Live::of(in_zone("UTC"));
+    let throttle = live.throttle().unwrap();
+    assert_eq!(offered(&throttle), 0);
+    live.replace(in_zone("Asia/Tokyo")).unwrap();
+    assert_eq!(offered(&throttle), 1, "it is evening there");
+}
+
+#[test]
+fn a_service_without_a_throttle_refuses_a_file_that_adds_one() {
+    let clock = ManualClock::new();
+    let without = || Policies::new(&read_toml("rules = []").unwrap(), &Environment::new()).unwrap();
+    let with = || policies("capacity = { in_flight = 1 }\nqueue = '1 second'", &clock).unwrap();
+    let live = Live::of(without());
+    live.replace(with()).unwrap();
+    live.replace(without()).unwrap();
+    assert!(live.throttle().is_none());
+    let refused = live.replace(with()).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "throttle: the service runs without a throttle, and cannot begin to use one: start it anew"
+    );
+    assert!(live.throttle().is_none());
+    live.replace(without()).unwrap();
+}
+
+#[test]
 fn what_cannot_change_is_refused_with_its_line_and_the_old_file_stays_in_force() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("policies.toml");
@@ -33,7 +84,9 @@ fn what_cannot_change_is_refused_with_its_line_and_the_old_file_stays_in_force()
     let throttle = live.throttle().unwrap();
     let refused = |said: &str| {
         write(said);
+        let pending = live.pending().unwrap_err().to_string();
         let told = live.reload().unwrap_err().to_string();
+        assert_eq!(pending, told);
         assert_eq!(throttle.throttle().snapshot().limit, Some(2), "the old one stays");
         told.rsplit_once("policies.toml:").unwrap().1.to_owned()
     };
@@ -47,7 +100,9 @@ fn what_cannot_change_is_refused_with_its_line_and_the_old_file_stays_in_force()
         refused(&format!("queue = '1 second'\ncapacity = {{ in_flight = 9 }}\n{partitions}"));
     assert_eq!(partitions, format!("5:14: throttle.partitions: the list of partitions {fixed}"));
     std::fs::write(&path, "rules = []").unwrap();
+    let pending = live.pending().unwrap_err().to_string();
     let removed = live.reload().unwrap_err().to_string();
+    assert_eq!(pending, removed);
     assert!(removed.contains("the throttle is in use, and cannot be removed"), "{removed}");
 
     write("queue = '2 seconds'\ncapacity = { adaptive = {} }");

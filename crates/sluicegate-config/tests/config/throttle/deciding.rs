@@ -45,7 +45,7 @@ pub(super) fn get(path: &str) -> Request<String> {
     Request::get(path).body(String::new()).unwrap()
 }
 
-fn with(path: &str, header: &'static str, value: &str, peer: &str) -> Request<String> {
+pub(super) fn with(path: &str, header: &'static str, value: &str, peer: &str) -> Request<String> {
     let mut request = get(path);
     request.headers_mut().insert(header, value.parse().unwrap());
     request.extensions_mut().insert(Peer(peer.parse().unwrap()));
@@ -121,6 +121,29 @@ fn partitions_exemptions_and_deadlines_are_those_of_the_file() {
             (302, &"https://busy.example.com/".parse().unwrap())
         );
     });
+}
+
+#[test]
+fn no_spelling_of_a_path_makes_a_request_more_critical() {
+    let asked = |settings: &str, path: &str| {
+        let throttle = throttle(&format!("{ONE}{settings}"));
+        let _sent = send(&throttle, vec![get("/running"), get(path)]);
+        waiting(&throttle).iter().position(|count| *count > 0).unwrap()
+    };
+    let batch = "class = [{ name = 'SHEDDABLE', when = { path = '/batch/*' } }]
+                 default_class = 'CRITICAL'";
+    for path in ["/batch/export", "/batch%2Fexport", "//batch/export", "/x/../batch/export"] {
+        assert_eq!(asked(batch, path), 3, "{path}");
+    }
+    assert_eq!(asked(batch, "/other"), 1);
+    // An uncertain match reaches no higher class, not even through a later one.
+    let checkout = "class = [{ name = 'CRITICAL_PLUS', when = { path = '/checkout/*' } },
+                             { name = 'SHEDDABLE', when = { path = '/checkout/{id}/slow' } },
+                             { name = 'CRITICAL', when = { not = { header = { x-slow = true } } } }]
+                    default_class = 'SHEDDABLE_PLUS'";
+    assert_eq!(asked(checkout, "/checkout/1"), 0);
+    assert_eq!(asked(checkout, "/checkout%2F1"), 1);
+    assert_eq!(asked(checkout, "/checkout%2F1/slow"), 3);
 }
 
 #[test]

@@ -50,6 +50,13 @@ fn what_is_fixed_is_told_and_stays() {
     assert_eq!(error(rate), fixed("kind of capacity"));
     let cpu = Throttle::builder().cpu(0.5).queue_cost(9).partition("a", 0.5);
     assert_eq!(error(cpu), fixed("kind of capacity"));
-    assert!(throttle.reconfigure(builder().partition("a", 0.9)).is_ok());
+    assert_eq!(
+        throttle.check(builder().partition("b", 0.5)).unwrap_err().to_string(),
+        fixed("list of partitions")
+    );
+    let wide = || builder().partition("a", 0.9);
+    assert!(throttle.check(wide()).is_ok());
+    assert_eq!(throttle.snapshot().partitions[0].guaranteed, 1, "a check changes nothing");
+    assert!(throttle.reconfigure(wide()).is_ok());
     assert_eq!(throttle.snapshot().partitions[0].guaranteed, 2);
 }

@@ -2,11 +2,11 @@
 
 use http::StatusCode;
 use sluicegate::condition::InFlight;
-use sluicegate::key::Const;
+use sluicegate::key::{Const, Path};
 use sluicegate::rule::Rule;
 use sluicegate::service::InFlightLayer;
 use sluicegate::{Limit, Memory, RateLimitLayer, when};
-use sluicegate_throttle::layer::class_when;
+use sluicegate_throttle::layer::{Criticality, class_when};
 use sluicegate_throttle::{Class, Classes};
 use tower::{Service, ServiceBuilder};
 
@@ -118,4 +118,20 @@ fn a_limit_is_strict_while_the_processors_are_busy() {
     assert!(is_admitted(&mut send));
     assert!(!is_admitted(&mut send), "a hundred a minute on an idle machine");
     assert!(throttle.has_room().has_capacity());
+}
+
+#[test]
+fn no_spelling_makes_a_request_more_critical_than_its_class() {
+    let class = |lower: Class, other: Class, path: &str| {
+        let request = http::Request::get(path).body(String::new()).unwrap();
+        let class = class_when(Path.matches("/batch/*"), lower).otherwise(other);
+        class.class(&View::new(&request), &Classes::four()).unwrap()
+    };
+    for path in ["/batch/export", "/batch%2Fexport", "/x/../batch/export"] {
+        assert_eq!(class(Class::SHEDDABLE, Class::CRITICAL, path), Class::SHEDDABLE, "{path}");
+    }
+    assert_eq!(class(Class::SHEDDABLE, Class::CRITICAL, "/other"), Class::CRITICAL);
+    // An uncertain match reaches no higher class.
+    assert_eq!(class(Class::CRITICAL, Class::SHEDDABLE, "/batch/export"), Class::CRITICAL);
+    assert_eq!(class(Class::CRITICAL, Class::SHEDDABLE, "/batch%2Fexport"), Class::SHEDDABLE);
 }
