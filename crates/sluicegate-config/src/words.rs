@@ -142,6 +142,9 @@ impl Display for InWords<'_, Load> {
 /// The settings of a rule other than its key, condition and limits.
 pub(crate) fn besides(rule: &Rule) -> Vec<String> {
     let mut words = Vec::new();
+    if rule.blocks {
+        words.push("refuses everything".to_owned());
+    }
     match &rule.cost {
         None | Some(Cost::Fixed(1)) => {}
         Some(Cost::Fixed(cost)) => words.push(format!("each request costs {cost}")),

@@ -64,6 +64,9 @@ impl Warnings<'_> {
 
     /// A limit below the smallest cost admits nothing.
     fn of_cost(&mut self, rule: &Rule, groups: &[LimitGroup], path: &DocumentPath<'_>) {
+        if rule.blocks {
+            return;
+        }
         let least = match &rule.cost {
             None => 1,
             Some(Cost::Fixed(cost)) => *cost,
@@ -156,7 +159,8 @@ impl Warnings<'_> {
                 self.of_pattern(pattern, &path);
             }
         }
-        if when.not.as_ref().is_some_and(|not| not.path.is_some()) {
+        // With a pattern of its bytes, it is for no other spelling.
+        if when.not.as_ref().is_some_and(|not| not.path.is_some() && not.wildcards.is_empty()) {
             self.warn(
                 &path.name("not").name("path"),
                 "a path matches in every way that it may be read, so a client may spell another one to \

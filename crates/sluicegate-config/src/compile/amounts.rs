@@ -144,7 +144,7 @@ impl Amounts {
         let case = |(i, spec): (usize, &document::Case)| {
             let path = path.index(i);
             let case = Case::new(spec, &path, context);
-            let row = row(spec, &mut rows);
+            let row = row(spec, &mut rows, &path, context);
             let is_apart = case.as_ref().is_some_and(|case| case.is_apart);
             let budget = if is_apart { Budget::Own(&row) } else { Budget::Shared };
             let limits = names.give(&spec.limits, budget, &path.name("limits"), context);
@@ -156,14 +156,23 @@ impl Amounts {
 
 /// Identifies the budget of a case by its name, or by its conditions; not by its position. `rows` counts the
 /// identifiers of the earlier cases.
-fn row(spec: &document::Case, rows: &mut HashMap<String, usize>) -> String {
+fn row(
+    spec: &document::Case,
+    rows: &mut HashMap<String, usize>,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> String {
     let mut row = match &spec.name {
         Some(name) => format!("case {name}"),
         None => InWords(spec).to_string(),
     };
     let earlier = rows.entry(row.clone()).or_insert(0);
-    // Two equal cases are an error of their own.
     if *earlier > 0 {
+        // Two equal cases without a name are an error of their own.
+        if let Some(name) = &spec.name {
+            let message = format!("another case is also called `{name}`, expected a unique name");
+            context.report(&path.name("name"), message);
+        }
         row = format!("{row} {earlier}");
     }
     *earlier += 1;

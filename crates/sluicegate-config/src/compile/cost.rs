@@ -21,6 +21,8 @@ use crate::source::DocumentPath;
 #[derive(Clone)]
 pub(super) enum Cost {
     Fixed(u64),
+    /// More than the limits of 1 hold that a rule has which refuses every request.
+    Block,
     Header(CostFrom<Header<Name>>),
     Query(CostFrom<Query<Name>>),
     Body(CostFrom<ContentLength>),
@@ -33,6 +35,7 @@ impl<V: View> CostOf<V> for Cost {
     fn of(&self, view: &V) -> Result<u64, Missing> {
         match self {
             Self::Fixed(cost) => Ok(*cost),
+            Self::Block => Ok(2),
             Self::Header(cost) => cost.of(view),
             Self::Query(cost) => cost.of(view),
             Self::Body(cost) => cost.of(view),
@@ -45,12 +48,18 @@ impl<V: View> CostOf<V> for Cost {
     fn is_length(&self) -> bool {
         matches!(self, Self::Body(_))
     }
+
+    #[inline]
+    fn is_block(&self) -> bool {
+        matches!(self, Self::Block)
+    }
 }
 
 impl fmt::Debug for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(cost) => cost.fmt(f),
+            Self::Block => f.write_str("Block"),
             Self::Header(cost) => cost.fmt(f),
             Self::Query(cost) => cost.fmt(f),
             Self::Body(cost) => cost.fmt(f),

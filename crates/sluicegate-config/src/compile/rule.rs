@@ -43,7 +43,10 @@ impl Rule {
         let amounts = Amounts::new(spec, path, context);
         let when = spec.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
-        let cost = cost::Cost::new(spec.cost.as_ref(), &path.name("cost"), context);
+        let cost = match spec.blocks {
+            true => Some(cost::Cost::Block),
+            false => cost::Cost::new(spec.cost.as_ref(), &path.name("cost"), context),
+        };
         let settlement = Settlement::new(spec, path, context);
         let refused = RankedRejection::new(spec.reject.as_ref(), &path.name("reject"), context);
 

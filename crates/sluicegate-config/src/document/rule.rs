@@ -49,6 +49,10 @@ pub struct Rule {
     pub(crate) count_if: Vec<u16>,
     /// What happens to a request that this rule refuses. The default is `block`.
     pub(crate) reject: Option<Reject>,
+    /// Refuses every request. No limit is 0, so its limits are 1. TOML and JSON files cannot express this; Envoy's files
+    /// can.
+    #[serde(skip)]
+    pub(crate) blocks: bool,
 }
 
 impl Rule {
@@ -67,7 +71,15 @@ impl Rule {
             settle_at_most: None,
             count_if: Vec::new(),
             reject: None,
+            blocks: false,
         }
+    }
+
+    /// Refuses every request.
+    #[cfg(feature = "envoy")]
+    pub(crate) fn block(mut self) -> Self {
+        self.blocks = true;
+        self
     }
 
     /// Adds a limit.

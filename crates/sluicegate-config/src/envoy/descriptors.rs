@@ -12,8 +12,8 @@ use crate::document::{Condition, Key, Proxies};
 /// |---|---|
 /// | `remote_address` | [`Key::Ip`]: an IPv6 address is cut to its first 64 bits |
 /// | `masked_remote_address` | whether the client's address is in the network of the value, such as `10.0.0.0/8` |
-/// | `method`, `:method` | [`Key::Method`] |
-/// | `path`, `:path` | [`Key::Path`], without the query |
+/// | `method`, `:method` | [`Key::Method`]: `GET` is also `HEAD` |
+/// | `path`, `:path` | [`Key::Path`], without the query, in [every spelling](super::read_yaml) |
 /// | `host`, `authority`, `:authority` | [`Key::Host`], without port |
 /// | `generic_key` | every request has each value in the file, unless [`when`](Self::when) sets a condition |
 ///

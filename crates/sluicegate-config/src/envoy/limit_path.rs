@@ -1,6 +1,6 @@
 //! The tree as a list of limits, each with the way to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::tree::{Descriptor, Domain, RateLimit, Value};
@@ -87,27 +87,41 @@ fn can_meet(one: &str, other: &str) -> bool {
 /// The longest name of a limit, in bytes.
 const LONGEST: usize = 31;
 
-/// The name of a limit: the way to it, as in the statistics of the service, `key_value.key`. If that is too long or
-/// not valid in a header field, its beginning and a digest.
-pub(super) fn name(steps: &[Step<'_>]) -> String {
-    let spelled = spelled(steps);
-    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    if spelled.len() <= LONGEST && spelled.bytes().all(plain) {
-        return spelled;
+/// The names of the limits of a domain. No two limits have one name.
+#[derive(Debug, Default)]
+pub(super) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// Whether no limit had this name so far.
+    pub(super) fn insert(&mut self, name: String) -> bool {
+        self.0.insert(name)
     }
-    digested(steps)
+
+    /// Names the limit at the end of a way, as in the statistics of the service: `key_value.key`. If that is too long, not
+    /// valid in a header field or the name of another limit, the name is its beginning and a digest. Two of those may have
+    /// one digest too, because it is short. Then the next one that is free is taken.
+    pub(super) fn give(&mut self, spelled: &str, digest: u32) -> String {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        let fits = spelled.len() <= LONGEST && spelled.bytes().all(plain);
+        let kept = |char: &char| char.is_ascii_alphanumeric() || "._-/".contains(*char);
+        let beginning: String = spelled.chars().filter(kept).take(LONGEST - 9).collect();
+        let mut name = if fits { spelled.to_owned() } else { format!("{beginning}~{digest:08x}") };
+        let mut next = if fits { digest } else { digest.wrapping_add(1) };
+        while !self.insert(name.clone()) {
+            name = format!("{beginning}~{next:08x}");
+            next = next.wrapping_add(1);
+        }
+        name
+    }
 }
 
-/// A name that no other way has.
-pub(super) fn digested(steps: &[Step<'_>]) -> String {
-    let digest = fnv(&identity("", steps));
-    let kept = |char: &char| char.is_ascii_alphanumeric() || "._-/".contains(*char);
-    let spelled = spelled(steps);
-    let beginning: String = spelled.chars().filter(kept).take(LONGEST - 9).collect();
-    format!("{beginning}~{digest:08x}")
+/// A digest of a way, the same in every domain.
+pub(super) fn digest(steps: &[Step<'_>]) -> u32 {
+    fnv(&identity("", steps))
 }
 
-fn spelled(steps: &[Step<'_>]) -> String {
+/// A way as the statistics of the service spell it.
+pub(super) fn spelled(steps: &[Step<'_>]) -> String {
     let entries = steps.iter().map(|step| match step.entry.value.text() {
         None => step.entry.key.clone(),
         Some(value) => format!("{}_{value}", step.entry.key),

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use sluicegate_core::Ip;
+use sluicegate_core::key::{Method, Path};
 
 use super::descriptors::{Descriptors, Meaning};
 use super::fields::short;
 use super::tree::Value;
-use crate::document::{Condition, Key, Wildcard};
+use crate::document::{Condition, Key, Texts, Wildcard};
 
 /// Why an entry cannot be translated.
 pub(super) type TranslationError = String;
@@ -95,7 +96,13 @@ fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Question, Transla
     }
     Ok(match key {
         Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) => like(key, texts, every),
-        Key::Method | Key::Path | Key::Route | Key::Host => like(key, texts, every),
+        Key::Path => spelled(key, texts, every, is_path, |condition, paths| {
+            condition.path = Some(paths);
+        }),
+        Key::Method => spelled(key, texts, every, is_method, |condition, methods| {
+            condition.method = Some(methods);
+        }),
+        Key::Route | Key::Host => like(key, texts, every),
         Key::Const(own) => Question::known(texts.iter().any(|text| Wildcard::matches(text, own))),
         Key::Ip if texts.iter().any(|text| text == "*") => Question::Always,
         Key::Ip => {
@@ -140,6 +147,40 @@ fn is_there(key: &Key) -> Question {
 fn like(key: &Key, patterns: Vec<String>, every: bool) -> Question {
     let wildcard = Wildcard::new(key.clone(), patterns, every);
     Question::of(|condition| condition.wildcards.push(wildcard))
+}
+
+/// Like [`like`], for what clients spell in several ways: paths, and `HEAD` for `GET`. The texts that are `known` become a
+/// condition that sees every spelling. An exception (`every`) is also for the bytes of the file alone.
+fn spelled(
+    key: &Key,
+    texts: Vec<String>,
+    every: bool,
+    known: impl Fn(&str) -> bool,
+    set: impl FnOnce(&mut Condition, Texts),
+) -> Question {
+    let (known, others): (Vec<_>, Vec<_>) = texts.into_iter().partition(|text| known(text));
+    let mut any = Vec::new();
+    if !known.is_empty() {
+        let bytes = every.then(|| Wildcard::new(key.clone(), known.clone(), every));
+        any.push(Question::of(|condition| {
+            set(condition, known.into());
+            condition.wildcards.extend(bytes);
+        }));
+    }
+    if !others.is_empty() {
+        any.push(like(key, others, every));
+    }
+    Question::any(any)
+}
+
+/// Whether a value means the same as a pattern of ours: a path, or a path and all below it.
+fn is_path(text: &str) -> bool {
+    let path = text.strip_suffix("/*").unwrap_or(text);
+    !path.contains(['*', '{', '}']) && Path.try_matches(text).is_ok()
+}
+
+fn is_method(text: &str) -> bool {
+    Method.try_is_any([text.to_owned()]).is_ok()
 }
 
 fn without_values() -> TranslationError {

@@ -52,11 +52,17 @@ use crate::source::{Diagnostic, PolicyError};
 /// `shadow_mode`, `unlimited`, `replaces` and `share_threshold` are supported. Limits are fixed windows aligned to the
 /// Unix epoch, unless [`Descriptors::token_buckets`] is set. A month has 30 days, a year 365.
 ///
-/// There are three differences:
+/// There are four differences:
 ///
+/// - A value of a path or of a method is compared as `path` and `method` in a file of ours are: `/login` is also `/%6cogin`,
+///   and `GET` is also `HEAD`, so that no spelling gets around a limit. This holds for values without `*`, braces and dot
+///   segments, and for paths with a `/*` at the end. Other values with `*` are compared byte for byte, so a client can spell
+///   a path in another way. Where a value takes the place of a limit for other values, it does so for the bytes in the file
+///   alone.
 /// - The file does not contain the descriptors of a request; Envoy's routes do. Here, a request has every list of keys
 ///   that leads to a limit and whose parts, according to [`Descriptors`], it has.
-/// - A request that one limit refuses is charged by none. The service charges the other limits.
+/// - A request that one limit refuses is charged by none. The service charges the other limits. A limit of 0 requests
+///   refuses with 429 and without `Retry-After`.
 /// - An IPv6 address is cut to its first 64 bits.
 ///
 /// `detailed_metric` and `value_to_metric` are for [statistics](service::Plan::statistic) alone, and `metadata` has no effect;

@@ -9,7 +9,7 @@ use sluicegate_core::limit::MAX_LIMITS;
 use super::descriptors::{Descriptors, Meaning, is_known};
 use super::diagnostics::Diagnostics;
 use super::fields::short;
-use super::limit_path::{LimitPath, Step, digested, identity, name, ways};
+use super::limit_path::{LimitPath, Names, Step, digest, identity, spelled, ways};
 use super::meaning::{Question, TranslationError, has_any};
 use super::tree::{Domain, Rate, Value};
 use crate::document::{Document, Key, Rule};
@@ -31,7 +31,7 @@ pub(super) fn document(
     if let Some(location) = domain.descriptors_at {
         document.source.mark_as("rules", location, "descriptors");
     }
-    let mut names = BTreeSet::new();
+    let mut names = Names::default();
     for (way, condition) in ways.iter().zip(conditions) {
         let Rate::Per(count, unit) = way.limit.rate else { continue };
         let Some(limit) = limit(way, count, unit.period(), descriptors, found) else { continue };
@@ -40,14 +40,11 @@ pub(super) fn document(
             Question::Always => None,
             Question::If(condition) => Some(*condition),
         };
-        let usual = name(&way.steps);
-        let name = if names.contains(&usual) { digested(&way.steps) } else { usual };
-        names.insert(name.clone());
+        let name = names.give(&spelled(&way.steps), digest(&way.steps));
         mark(&mut document, way);
         let mut rule = Rule::new(name, key(&domain.name, &way.steps, descriptors)).limit(limit);
         if count == 0 {
-            // A limit of 0 is not possible, but a limit of 1 refuses every request that costs 2.
-            rule = rule.cost(2);
+            rule = rule.block();
         }
         rule.when = when;
         document.rules.push(rule);

@@ -72,7 +72,7 @@ impl Value {
 
 /// The most values with `*` beside each other for one key. Each is compared with all values of its key: here once, in
 /// the service for each request.
-const WILDCARDS: usize = 256;
+pub(super) const WILDCARDS: usize = 256;
 
 /// Reads the only document of the file.
 pub(super) fn domain(node: &Node<'_>, found: &mut Diagnostics) -> Option<Domain> {

@@ -198,3 +198,16 @@ fn the_first_case_of_two_that_hold_is_used() {
     assert_eq!(count("/a"), [1]);
     assert_eq!(count("/b"), [3]);
 }
+
+#[test]
+fn two_cases_of_one_name_are_an_error() {
+    let case = |name: &str, path: &str| {
+        format!("{{ name = '{name}', when = {{ path = '{path}' }}, limits = ['9/minute'] }}")
+    };
+    let cases = |one: &str, other: &str| {
+        policies(&rule(&format!("cases = [{}, {}]", case(one, "/a"), case(other, "/b"))))
+    };
+    assert!(cases("a", "b").is_ok());
+    let error = cases("a", "a").expect_err("one name");
+    assert!(error.contains("rules[0].cases[1].name: another case is also called `a`"), "{error}");
+}

@@ -10,7 +10,7 @@ use crate::key::{Missing, View};
 use crate::limit::{Decision, Outcome, OutcomeInternals as _};
 use crate::observe::observer::Event;
 use crate::rule::Rule;
-use crate::store::charge::Charge;
+use crate::store::charge::{Charge, CostKind};
 use crate::store::{Answer, OnStoreError, Store, StoreError};
 
 /// The result for a request.
@@ -189,9 +189,14 @@ impl<S: Store> Enforcer<S> {
     /// HTTP has a status for a body that is too large. Other costs get 422: 400 is for a request without a key,
     /// 403 is about who the client is, and this request is understood and allowed, but too large.
     fn status_of_never(&self, decision: &Decision, charge: &Charge) -> u16 {
-        let mut refused = decision.statuses().zip(charge.debits());
-        let is_length = refused.any(|(status, debit)| status.refused && debit.is_length);
-        self.never_fits_status.unwrap_or(if is_length { 413 } else { 422 })
+        let refused = decision.statuses().zip(charge.debits());
+        let refused = refused.filter(|(status, _)| status.refused).map(|(_, debit)| debit.kind);
+        match refused.max() {
+            // Nothing is wrong with the request.
+            Some(CostKind::Block) => 429,
+            Some(CostKind::Length) => self.never_fits_status.unwrap_or(413),
+            Some(CostKind::Amount) | None => self.never_fits_status.unwrap_or(422),
+        }
     }
 
     /// A store's failure is not the client's fault: the request passes, or gets 503.

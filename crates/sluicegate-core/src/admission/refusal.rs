@@ -17,8 +17,8 @@ pub enum Refusal {
     TooMany(Box<Decision>),
     /// The request can never be admitted as it is, because it costs more than a limit ever admits: the status
     /// is `413 Content Too Large` where the cost is the length of the body,
-    /// `422 Unprocessable Content` otherwise, or what the layer's `never_fits_status` was given. There is no
-    /// `Retry-After`, since waiting does not help.
+    /// `422 Unprocessable Content` otherwise, or what the layer's `never_fits_status` was given. It is 429 for a rule of a
+    /// file that refuses every request. There is no `Retry-After`, since waiting does not help.
     NeverFits(Box<Decision>, u16),
     /// A limit is exceeded, and the client is sent elsewhere, with the redirect's status.
     Elsewhere(Box<Decision>, Redirect),

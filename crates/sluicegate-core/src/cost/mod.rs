@@ -50,6 +50,14 @@ pub trait CostOf<V: View> {
     fn is_length(&self) -> bool {
         false
     }
+
+    /// Whether the cost is above the limit because the rule is to refuse every request. That is answered with
+    /// `429 Too Many Requests`, because the request is like any other.
+    #[doc(hidden)]
+    #[inline]
+    fn is_block(&self) -> bool {
+        false
+    }
 }
 
 impl<V: View> CostOf<V> for u64 {

@@ -6,7 +6,7 @@ use crate::cost::account::{Account, Due, Reply};
 use crate::cost::{CostOf, Settlement};
 use crate::key::{Key, KeyBuf, Missing, View};
 use crate::limit::{Limit, Limits};
-use crate::store::charge::{Charge, Price};
+use crate::store::charge::{Charge, CostKind, Price};
 
 /// Limits by a key: the usual rule.
 #[derive(Debug, Clone)]
@@ -180,7 +180,7 @@ where
             Ok(cost) => cost,
             Err(missing) => return self.without_cost(view, missing),
         };
-        let price = Price { cost, is_length: self.cost.is_length() };
+        let price = Price { cost, kind: self.cost_kind::<V>() };
         if let Some(limit) = self.limits.only_one().filter(|_| charge.is_empty()) {
             let written = self.key.write(view, charge.begin(limit, price, self.account.as_ref()));
             return written.or_else(|missing| {
@@ -193,6 +193,18 @@ where
 }
 
 impl<K, L, C> By<K, L, C> {
+    #[inline(always)]
+    fn cost_kind<V: View>(&self) -> CostKind
+    where
+        C: CostOf<V>,
+    {
+        match (self.cost.is_block(), self.cost.is_length()) {
+            (true, _) => CostKind::Block,
+            (false, true) => CostKind::Length,
+            (false, false) => CostKind::Amount,
+        }
+    }
+
     /// Charges limits of which there are several, or beside others.
     #[inline(never)]
     fn charge_each<V: View>(

@@ -1,5 +1,4 @@
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,9 +8,9 @@ use sluicegate_core::rule::KnownLimits;
 use super::Map;
 use super::rule::{Rate, Rule, Statistic};
 use crate::document::{self, Condition, Document, Key, Wildcard};
-use crate::envoy::limit_path::{Step, digested, name};
+use crate::envoy::limit_path::{Names, Step, digest, spelled};
 use crate::envoy::read;
-use crate::envoy::tree::{self, Descriptor, Value};
+use crate::envoy::tree::{self, Descriptor, Value, WILDCARDS};
 use crate::source::{Diagnostic, PolicyError, SourceLocation};
 
 /// One domain of Envoy's rate limit service: a file, in a form that finds the rule of a descriptor quickly.
@@ -20,6 +19,8 @@ pub struct Domain {
     top: Level,
     rules: usize,
     is_meant: bool,
+    /// The names of the limits, once another file was added.
+    names: Option<Names>,
 }
 
 impl Domain {
@@ -34,19 +35,41 @@ impl Domain {
         let mut rules = 0;
         top.each_rule(&mut |_| rules += 1);
         let is_meant = domain.descriptors_at.is_some();
-        Ok((Self { name: domain.name.into(), top, rules, is_meant }, warnings))
+        Ok((Self { name: domain.name.into(), top, rules, is_meant, names: None }, warnings))
     }
 
     /// Adds the descriptors of another file with this domain, behind its own.
     ///
     /// # Errors
     ///
-    /// The key and the value of a descriptor that both files have.
-    pub fn merge(&mut self, other: Self) -> Result<(), String> {
+    /// What both files together have wrong: a descriptor with one key and value in each, or too many values with `*` for a
+    /// key. Then this domain has only some of the descriptors.
+    pub fn merge(&mut self, mut other: Self) -> Result<(), String> {
+        self.name_apart(&mut other);
         self.top.merge(other.top)?;
         self.rules += other.rules;
         self.is_meant |= other.is_meant;
         Ok(())
+    }
+
+    /// Gives the limits of `other` whose names are taken here other names.
+    fn name_apart(&mut self, other: &mut Self) {
+        let names = self.names.get_or_insert_with(|| {
+            let mut names = Names::default();
+            self.top.each_rule(&mut |rule| {
+                names.insert(rule.limit_name().unwrap_or_default());
+            });
+            names
+        });
+        let mut taken = Vec::new();
+        other.top.each_rule_mut(&mut |rule| {
+            if rule.limit_name().is_some_and(|name| !names.insert(name)) {
+                taken.push(rule);
+            }
+        });
+        // They come in no particular order.
+        taken.sort_by(|one, other| one.statistic.cmp(&other.statistic));
+        taken.into_iter().for_each(|rule| rule.rename(self.name.len() + 1, names));
     }
 
     /// Its name.
@@ -112,7 +135,7 @@ fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
     let limit = if shadow { limit.shadow() } else { limit };
     let mut rule = document::Rule::new(&name, Key::Const(name.clone())).limit(limit);
     if rate.count == 0 {
-        rule = rule.cost(2);
+        rule = rule.block();
     }
     // A file may have more limits than one request may meet.
     let never = Condition { method: Some(NO_METHOD.into()), ..Condition::default() };
@@ -206,7 +229,7 @@ pub(super) struct MatchedRule<'d> {
 impl Level {
     /// The top level of a domain that was read without errors.
     fn of(domain: &tree::Domain) -> Self {
-        let mut names = BTreeSet::new();
+        let mut names = Names::default();
         Self::new(&domain.name, &domain.descriptors, &mut Vec::new(), &mut names)
     }
 
@@ -214,7 +237,7 @@ impl Level {
         domain: &str,
         descriptors: &'d [Descriptor],
         steps: &mut Vec<Step<'d>>,
-        names: &mut BTreeSet<String>,
+        names: &mut Names,
     ) -> Self {
         let mut level: Map<[u8], Values> = Map::default();
         for descriptor in descriptors {
@@ -245,9 +268,16 @@ impl Level {
         for (key, values) in other.0 {
             let own = self.0.entry(key.clone()).or_default();
             own.merge(values).map_err(|value| match &*value {
-                b"" => shown(&key),
-                value => format!("{} with the value {}", shown(&key), shown(value)),
+                b"" => format!("{} is there already", shown(&key)),
+                value => {
+                    format!("{} with the value {} is there already", shown(&key), shown(value))
+                }
             })?;
+            // Each value of a request is compared with all of them.
+            if own.like.len() > WILDCARDS {
+                let key = shown(&key);
+                return Err(format!("{key} has more than {WILDCARDS} values with `*` together"));
+            }
         }
         Ok(())
     }
@@ -278,7 +308,7 @@ impl Level {
         rule: &'r Rule,
         entries: &[(&[u8], &[u8])],
     ) -> Cow<'r, str> {
-        let Statistic { name, detailed, by_value } = &rule.statistic;
+        let Statistic { name, detailed, by_value, digest: _ } = &rule.statistic;
         if !detailed && !by_value {
             return Cow::Borrowed(name);
         }
@@ -329,6 +359,16 @@ impl Level {
         None
     }
 
+    fn each_rule_mut<'r>(&'r mut self, each: &mut dyn FnMut(&'r mut Rule)) {
+        for values in self.0.values_mut() {
+            let like = values.like.iter_mut().map(|(_, entry)| entry);
+            for entry in values.exact.values_mut().chain(like).chain(&mut values.any) {
+                entry.rule.iter_mut().for_each(&mut *each);
+                entry.below.each_rule_mut(each);
+            }
+        }
+    }
+
     /// Calls `each` with every rule.
     pub(super) fn each_rule(&self, each: &mut dyn FnMut(&Rule)) {
         for values in self.0.values() {
@@ -377,18 +417,15 @@ fn rule(
     domain: &str,
     descriptor: &Descriptor,
     steps: &[Step<'_>],
-    names: &mut BTreeSet<String>,
+    names: &mut Names,
 ) -> Option<Rule> {
     let spec = descriptor.limit.as_ref()?;
     let rate = match spec.rate {
         tree::Rate::Unlimited => None,
         tree::Rate::Per(count, unit) => {
-            let usual = name(steps);
-            let name = if names.contains(&usual) { digested(steps) } else { usual };
+            let name = names.give(&spelled(steps), digest(steps));
             // Every count below 2^32 in one of the units is a limit, and every name is one.
-            let rate = Rate::new(count, unit, &name).ok()?;
-            names.insert(name);
-            Some(rate)
+            Some(Rate::new(count, unit, &name).ok()?)
         }
     };
     Some(Rule {
@@ -401,20 +438,12 @@ fn rule(
             name: statistic(domain, steps).into(),
             detailed: descriptor.detailed,
             by_value: steps.iter().any(|step| step.entry.by_value),
+            digest: digest(steps),
         },
     })
 }
 
 /// The way to a rule as its statistics name it.
 fn statistic(domain: &str, steps: &[Step<'_>]) -> String {
-    let mut name = domain.to_owned();
-    for Step { entry, .. } in steps {
-        name.push('.');
-        name.push_str(&entry.key);
-        if let Some(value) = entry.value.text() {
-            name.push('_');
-            name.push_str(value);
-        }
-    }
-    name
+    format!("{domain}.{}", spelled(steps))
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
 
+use crate::envoy::limit_path::Names;
+
 /// The limit that a descriptor meets.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -22,7 +24,7 @@ pub struct Rule {
 }
 
 /// What the statistics of a rule are called.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Statistic {
     /// The domain, and the way to the rule in the file: `edge.user_alice.path`.
     pub(super) name: Box<str>,
@@ -30,6 +32,8 @@ pub(super) struct Statistic {
     pub(super) detailed: bool,
     /// Whether the name has the values of some entries instead.
     pub(super) by_value: bool,
+    /// A digest of the way, for a limit whose name another limit has.
+    pub(super) digest: u32,
 }
 
 /// How much a rule allows in which unit.
@@ -66,6 +70,18 @@ impl Rate {
 }
 
 impl Rule {
+    /// The name of its limit in metrics.
+    pub(super) fn limit_name(&self) -> Option<String> {
+        self.rate.map(|rate| rate.limit.name().to_string())
+    }
+
+    /// Gives its limit a name that is free. The way to it begins in the name of its statistics at `way`.
+    pub(super) fn rename(&mut self, way: usize, names: &mut Names) {
+        let Statistic { name, digest, .. } = &self.statistic;
+        let name = names.give(name.get(way..).unwrap_or_default(), *digest);
+        self.rate = self.rate.map(|rate| Rate::new(rate.count, rate.unit, &name).unwrap_or(rate));
+    }
+
     /// A rule that a request brings along instead of that of the file.
     pub(super) fn of_request(count: u32, unit: Unit) -> Result<Self, LimitError> {
         Ok(Self {

@@ -6,6 +6,7 @@ use sluicegate_core::rule::KnownLimits;
 use super::{headers, policies, read_yaml};
 use crate::document::{Condition, Key, Proxies};
 use crate::envoy::Descriptors;
+use crate::envoy::service::Domain;
 use crate::{Environment, Policies};
 use sluicegate_tests::{Request, names};
 
@@ -77,6 +78,66 @@ fn parts_of_the_target_are_known() {
     let all = request("POST", "/api/7/action", "API.example.com:443").charge(&policies);
     assert_eq!(names(&all), ["path_/api/*/action", "method_POST", "host_*.example.com"]);
     assert!(request("GET", "/api/7", "example.com").charge(&policies).is_empty());
+}
+
+#[test]
+fn no_spelling_is_a_way_around_a_path_or_a_method_in_a_file_of_envoy() {
+    let policies = policies(
+        &file(&format!(
+            "- {{ key: path, value: /login, {RATE} }}
+- {{ key: path, value: /api/*, {RATE} }}
+- {{ key: method, value: GET, {RATE} }}
+- {{ key: method, value: get, {RATE} }}
+- {{ key: path, value: '/a/{{b}}', {RATE} }}"
+        )),
+        &Descriptors::default(),
+    );
+    let charged = |method: &str, path: &str| {
+        names(
+            &Request { method: method.into(), path: path.into(), ..Request::default() }
+                .charge(&policies),
+        )
+    };
+    for path in ["/login", "/%6cogin", "//login", "/login/", "/x/../login"] {
+        assert_eq!(charged("POST", path), ["path_/login"], "{path}");
+    }
+    for path in ["/api/", "/api/x/y", "/%61pi/x", "/api/../x", "/api%2Fx"] {
+        assert_eq!(charged("POST", path), ["path_/api/*"], "{path}");
+    }
+    assert_eq!(charged("GET", "/x"), ["method_GET"]);
+    assert_eq!(charged("HEAD", "/x"), ["method_GET"]);
+    // Braces are characters of the path to Envoy.
+    assert!(charged("POST", "/a/x").is_empty());
+    assert_eq!(charged("POST", "/a/{b}"), ["path_/a/{b}"]);
+}
+
+#[test]
+fn no_spelling_reaches_an_exception_of_a_file_of_envoy() {
+    let free = "rate_limit: { unlimited: true }";
+    let policies = policies(
+        &file(&format!(
+            "- {{ key: path, {RATE} }}
+- {{ key: path, value: /health, {free} }}
+- {{ key: path, value: '/static/*', {free} }}
+- {{ key: path, value: '*.css', {free} }}
+- {{ key: method, {RATE} }}
+- {{ key: method, value: GET, {free} }}"
+        )),
+        &Descriptors::default(),
+    );
+    let charged = |method: &str, path: &str| {
+        names(
+            &Request { method: method.into(), path: path.into(), ..Request::default() }
+                .charge(&policies),
+        )
+    };
+    for path in ["/health", "/static/a", "/x.css"] {
+        assert!(charged("GET", path).is_empty(), "{path}");
+    }
+    for path in ["/health/", "/%68ealth", "/static", "/static/../login", "/static%2Fa"] {
+        assert_eq!(charged("GET", path), ["path"], "{path}");
+    }
+    assert_eq!(charged("HEAD", "/health"), ["method"]);
 }
 
 #[test]
@@ -211,6 +272,45 @@ fn names_are_those_of_the_services_statistics_if_they_fit() {
     // The last would be called as the first is.
     assert!(names[4].starts_with("user_a.b~"), "{names:?}");
     Policies::new(&document, &Environment::new()).expect("names of limits");
+}
+
+/// Two values whose names begin alike and have one digest.
+const COLLIDING: [&str; 2] = ["customer122789", "customer339192"];
+
+#[test]
+fn limits_whose_digests_are_the_same_have_two_names() {
+    let key = "x-tenant-identifier-hdr";
+    let values = COLLIDING.map(|value| format!("- {{ key: {key}, value: {value}, {RATE} }}\n"));
+    let text = file(&values.concat());
+    let document = read_yaml(&text, &headers(&[key])).expect("a valid file");
+    let names: Vec<_> = document.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["x-tenant-identifier-hd~9ded5dcb", "x-tenant-identifier-hd~9ded5dcc"]);
+    Policies::new(&document, &Environment::new()).expect("names of limits");
+    let (domain, _) = Domain::read(&text).expect("a valid file");
+    Policies::new(&domain.document(), &Environment::new()).expect("names of limits");
+}
+
+#[test]
+fn merged_files_have_no_name_twice() {
+    let key = "x-tenant-identifier-hdr";
+    let value = |value: &str| format!("- {{ key: {key}, value: {value}, {RATE} }}\n");
+    let [one, other] = COLLIDING.map(value);
+    let read = |descriptors: &str| Domain::read(&file(descriptors)).expect("a valid file").0;
+    let mut domain = read(&format!("- {{ key: a_b, {RATE} }}\n{one}"));
+    domain
+        .merge(read(&format!("- {{ key: a, value: b, {RATE} }}\n{other}")))
+        .expect("no key twice");
+    domain.merge(read(&format!("- {{ key: c, {RATE} }}\n"))).expect("no key twice");
+    let document = domain.document();
+    let names: Vec<_> = document.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names.len(), 5);
+    assert_eq!([names[0], names[2]], ["a_b", "c"]);
+    assert!(names[1].starts_with("a_b~"), "{names:?}");
+    assert_eq!(names[3..], ["x-tenant-identifier-hd~9ded5dcb", "x-tenant-identifier-hd~9ded5dcc"]);
+    Policies::new(&document, &Environment::new()).expect("names of limits");
+    let of = |key: &str, value: &str| domain.rule(&[(key, value)]).expect("a rule").to_string();
+    assert!(of("a_b", "x").starts_with("a_b: "), "{}", of("a_b", "x"));
+    assert!(of("a", "b").starts_with("a_b~"), "{}", of("a", "b"));
 }
 
 #[test]

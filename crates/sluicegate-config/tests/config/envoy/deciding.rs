@@ -1,12 +1,16 @@
 //! A file of Envoy's rate limit service, from the file to the decision.
 
-use http::Request;
+use std::convert::Infallible;
+
+use http::{Request, Response};
 use sluicegate::adapter::{HttpView, Peer};
+use sluicegate::{ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::document::Key;
 use sluicegate_config::envoy::{Descriptors, read_yaml};
-use sluicegate_config::{Environment, Policies};
+use sluicegate_config::{Environment, Policies, PolicyFile, check};
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::rule::Rule;
+use tower::{Layer, ServiceExt, service_fn};
 
 const EVERYTHING: &str = include_str!("documents/everything.yaml");
 
@@ -41,4 +45,32 @@ fn everything_that_a_file_may_say_is_followed() {
     assert!(tested[1].starts_with("generic_key_uploads.us"), "{tested:?}");
     let replaced = debit("/api/v1/action", "192.0.2.7", Some("alice"));
     assert_eq!(replaced, ["remote_address", "path_/api/*/action"]);
+}
+
+#[tokio::test]
+async fn a_limit_of_nothing_is_answered_with_429_and_is_no_mistake() {
+    let text = "domain: d\ndescriptors:\n\
+        - { key: user, value: banned, rate_limit: { unit: minute, requests_per_unit: 0 } }\n";
+    let descriptors = Descriptors::default().with("user", Key::Header("user".to_owned()));
+    let document = read_yaml(text, &descriptors).expect("a valid file");
+    let policies = Policies::new(&document, &Environment::new()).expect("policies");
+    let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
+    let layer = RateLimitLayer::new(policies).store(store);
+    for (user, expected) in [("banned", 429), ("alice", 200)] {
+        let handler = service_fn(|_: Request<()>| async {
+            Ok::<_, Infallible>(Response::new(String::new()))
+        });
+        let request = Request::builder().header("user", user).body(()).expect("a request");
+        let served = layer.layer(handler).oneshot(request).await.expect("a response");
+        assert_eq!(served.status(), expected, "{user}");
+        assert!(!served.headers().contains_key("retry-after"), "it is never admitted");
+    }
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("limits.yaml");
+    std::fs::write(&path, text).expect("a file");
+    let report = check(PolicyFile::new(&path).format(descriptors)).expect("a valid file");
+    assert!(report.to_string().contains("; refuses everything\n"), "{report}");
+    let mistakes = report.warnings.iter().filter(|warning| warning.message().contains("admitted"));
+    assert_eq!(mistakes.count(), 0, "{report}");
 }

@@ -18,7 +18,7 @@ use crate::key::ShortKey;
 use crate::limit::{Decision, Limit, Outcome, OutcomeInternals as _, Receipt, Verdict};
 use crate::observe::observer::Event;
 use crate::store::Store;
-use crate::store::charge::{Charge, Debit};
+use crate::store::charge::{Charge, CostKind, Debit};
 
 /// What a request that goes ahead has paid, until that is settled.
 ///
@@ -411,7 +411,7 @@ impl<E: AsEnforcer> Paid<E> {
                     key: one.key.key(),
                     cost: one.cost,
                     account: None,
-                    is_length: false,
+                    kind: CostKind::Amount,
                 });
                 Debits { one: debit, other: None, outcome: Some(&one.outcome) }
             }

@@ -214,10 +214,13 @@ impl<'a> Problem<'a> {
         let title = match status {
             413 => "Content too large",
             422 => "Unprocessable content",
+            429 => "Too many requests",
             _ => "The request can never be admitted",
         };
-        let detail =
-            "the request costs more than the limit ever admits: do not try again, send less";
+        let detail = match status {
+            429 => "the limit never admits this request: do not try again",
+            _ => "the request costs more than the limit ever admits: do not try again, send less",
+        };
         Self { kind: "", title, status, detail: Detail::Fixed(detail), violated: Some(decision) }
     }
 

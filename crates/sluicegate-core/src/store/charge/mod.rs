@@ -16,16 +16,27 @@ pub struct Charge {
     is_crowded: bool,
 }
 
-/// What a request costs, and whether that is the length of its body.
+/// What a request costs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Price {
     pub(crate) cost: u64,
-    pub(crate) is_length: bool,
+    pub(crate) kind: CostKind,
+}
+
+/// What a cost that no limit admits says about the request. Of several, the last one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CostKind {
+    /// It is too large.
+    Amount,
+    /// Its body is too long.
+    Length,
+    /// Nothing: the rule refuses every request.
+    Block,
 }
 
 impl From<u64> for Price {
     fn from(cost: u64) -> Self {
-        Self { cost, is_length: false }
+        Self { cost, kind: CostKind::Amount }
     }
 }
 
@@ -39,8 +50,7 @@ pub struct Debit {
     /// How much is charged.
     pub cost: u64,
     pub(crate) account: Option<Account>,
-    /// Whether the cost is the length of the request's body.
-    pub(crate) is_length: bool,
+    pub(crate) kind: CostKind,
 }
 
 impl Charge {
@@ -53,8 +63,8 @@ impl Charge {
     /// A charge of `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
-        let debits =
-            InlineVec::of(Some(Debit { limit, key, cost, account: None, is_length: false }));
+        let kind = CostKind::Amount;
+        let debits = InlineVec::of(Some(Debit { limit, key, cost, account: None, kind }));
         Self { debits, patience: None, is_crowded: false }
     }
 
@@ -74,11 +84,11 @@ impl Charge {
     pub(crate) fn begin(
         &mut self,
         limit: &Limit,
-        Price { cost, is_length }: Price,
+        Price { cost, kind }: Price,
         account: Option<&Account>,
     ) -> &mut KeyBuf {
         let account = account.cloned();
-        let make = || Debit { limit: *limit, key: KeyBuf::new(), cost, account, is_length };
+        let make = || Debit { limit: *limit, key: KeyBuf::new(), cost, account, kind };
         &mut self.debits.begin(make).key
     }
 
@@ -98,8 +108,8 @@ impl Charge {
     ) -> Result<(), Missing> {
         let price = price.into();
         if self.is_empty() {
-            let Price { cost, is_length } = price;
-            self.debits.push(Debit { limit, key, cost, account, is_length });
+            let Price { cost, kind } = price;
+            self.debits.push(Debit { limit, key, cost, account, kind });
             return Ok(());
         }
         self.add_another(limit, key, price, account)
@@ -109,7 +119,7 @@ impl Charge {
         &mut self,
         limit: Limit,
         key: KeyBuf,
-        Price { cost, is_length }: Price,
+        Price { cost, kind }: Price,
         account: Option<Account>,
     ) -> Result<(), Missing> {
         let same =
@@ -127,7 +137,7 @@ impl Charge {
             // once per decision.
             debit.account = Account::joined(debit.account.take(), debit.cost, account, cost);
             debit.cost = debit.cost.saturating_add(cost);
-            debit.is_length |= is_length;
+            debit.kind = debit.kind.max(kind);
             return Ok(());
         }
         if self.debits.len() == MAX_LIMITS {
@@ -136,7 +146,7 @@ impl Charge {
                 format!("charge no request to more than {MAX_LIMITS} limits"),
             ));
         }
-        self.debits.push(Debit { limit, key, cost, account, is_length });
+        self.debits.push(Debit { limit, key, cost, account, kind });
         Ok(())
     }
 
