@@ -120,4 +120,5 @@ pub mod reader {
     #[cfg(all(feature = "toml", feature = "json"))]
     pub use crate::read::read_as;
     pub use crate::read::{text_of, within_bounds as text_within_bounds};
+    pub use crate::words::one_of;
 }

@@ -193,7 +193,13 @@ fn joined(f: &mut Formatter<'_>, keys: &[Key], by: &str) -> fmt::Result {
 }
 
 /// The names as alternatives. `None` if there are none.
-pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    (!names.is_empty()).then(|| names.join(" or "))
+pub fn one_of<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
+    /// A file may have thousands, and each of them may be missing in thousands of places.
+    const MOST: usize = 20;
+    let mut words: Vec<_> = names.by_ref().take(MOST).map(|name| format!("`{name}`")).collect();
+    match names.count() {
+        0 => {}
+        more => words.push(format!("one of {more} more")),
+    }
+    (!words.is_empty()).then(|| words.join(" or "))
 }

@@ -1,14 +1,16 @@
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::{Ip, Limit};
+use sluicegate_core::{Ip, Limit, Tiers};
 
 use crate::absent::{GeoDatabase, GeoKey, Hours};
 use crate::document::{Amount, Document, Texts};
 use crate::environment::Environment;
 use crate::source::DocumentPath;
-use crate::source::{Diagnostic, PolicyError};
+use crate::source::{Diagnostic, MOST, PolicyError};
 
 /// A name or a value from a document.
 pub(super) type Name = Arc<str>;
@@ -24,7 +26,35 @@ pub(super) struct Context<'a> {
     geoip: Option<GeoDatabase>,
     /// Hours in the document's time zone.
     pub(super) hours: Option<Hours>,
-    problems: RefCell<Vec<Diagnostic>>,
+    /// The customers of a document with tiers. All rules share them.
+    pub(super) customers: OnceCell<Tiers>,
+    problems: RefCell<Problems>,
+}
+
+/// The errors found so far: the first ones in the order of the text, and how many there are. A generated file may have one
+/// in each line.
+#[derive(Default)]
+struct Problems {
+    kept: Vec<Diagnostic>,
+    /// The hashes of all: a value that several rules use is checked for each of them.
+    seen: HashSet<u64>,
+    reported: usize,
+}
+
+impl Problems {
+    fn add(&mut self, problem: Diagnostic) {
+        self.reported += 1;
+        let mut hasher = DefaultHasher::new();
+        problem.hash(&mut hasher);
+        if !self.seen.insert(hasher.finish()) {
+            return;
+        }
+        self.kept.push(problem);
+        if self.kept.len() >= 2 * MOST {
+            self.kept.sort_by_key(Diagnostic::location);
+            self.kept.truncate(MOST);
+        }
+    }
 }
 
 /// A client that chooses HTTP/2 would be another one, or meet no condition.
@@ -40,6 +70,7 @@ impl<'a> Context<'a> {
             ip: Ip::peer(),
             geoip: None,
             hours: None,
+            customers: OnceCell::new(),
             problems: RefCell::default(),
         };
         if let Some(ip) = context.address() {
@@ -124,7 +155,7 @@ impl<'a> Context<'a> {
 
     /// Reports an error in the value at `path`.
     pub(super) fn report(&self, path: &DocumentPath<'_>, message: impl Into<String>) {
-        self.problems.borrow_mut().push(self.document.source.problem(path, message));
+        self.problems.borrow_mut().add(self.document.source.problem(path, message));
     }
 
     /// Reports an error in the value at `path`, of which nothing is made.
@@ -153,7 +184,7 @@ impl<'a> Context<'a> {
 
     /// How many errors were reported so far.
     pub(super) fn problems(&self) -> usize {
-        self.problems.borrow().len()
+        self.problems.borrow().reported
     }
 
     /// The value; an error is reported.
@@ -236,7 +267,9 @@ impl<'a> Context<'a> {
 
     /// `made`, if no error was reported.
     pub(super) fn finish<T>(self, made: T) -> Result<T, PolicyError> {
-        match PolicyError::of(self.problems.into_inner()) {
+        let Problems { kept, seen, .. } = self.problems.into_inner();
+        let more = seen.len() - kept.len();
+        match PolicyError::and_more(kept, more) {
             Some(problems) => Err(problems),
             None => Ok(made),
         }

@@ -30,6 +30,10 @@ impl Diagnostic {
         &self.path
     }
 
+    pub(crate) fn location(&self) -> Option<SourceLocation> {
+        self.location
+    }
+
     /// The line, counted from 1. `None` for a document that was made in code, or a file that could not be read.
     pub fn line(&self) -> Option<usize> {
         self.location.map(|location| location.line)

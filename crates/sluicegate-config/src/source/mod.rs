@@ -11,7 +11,6 @@ mod path;
 )]
 mod tree;
 
-#[cfg(any(feature = "toml", feature = "json", feature = "envoy"))]
 pub(crate) use self::error::MOST;
 pub use self::error::{Diagnostic, PolicyError, SourceLocation};
 #[cfg(any(feature = "toml", feature = "json"))]

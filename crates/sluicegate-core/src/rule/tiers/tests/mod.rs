@@ -139,6 +139,19 @@ fn many_customers_are_assigned_all_or_none() {
 }
 
 #[test]
+fn tiers_that_share_their_customers_change_apart() {
+    let (one, other) = (tiers(), tiers());
+    one.assign_all([("acme", "paid"), ("umbrella", "partner")]).expect("tiers");
+    other.assign("initech", "paid").expect("a tier");
+    other.share_customers(&one);
+    let tiers_of = |tiers: &Tiers| ["acme", "umbrella", "initech"].map(|name| tiers.tier_of(name));
+    assert_eq!(tiers_of(&other), ["paid", "partner", "free"].map(Arc::from));
+    other.assign("acme", "free").expect("a tier");
+    assert_eq!(tiers_of(&one), ["paid", "partner", "free"].map(Arc::from));
+    assert_eq!(tiers_of(&other), ["free", "partner", "free"].map(Arc::from));
+}
+
+#[test]
 fn a_tier_is_given_other_limits_or_none() {
     let tiers = tiers();
     let rule = tiers.by_tier(Claim("plan")).by(Global);

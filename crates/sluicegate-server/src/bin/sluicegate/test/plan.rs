@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
-use sluicegate_config::reader::{read_as, time};
+use sluicegate_config::reader::{one_of, read_as, time};
 use sluicegate_config::{Diagnostic, PolicyError, SourceMap};
 use sluicegate_core::key::Claims;
 use sluicegate_llm::{EstimatedTokens, Usage};
@@ -110,7 +110,7 @@ impl Reading<'_> {
     /// Checks the name of a limit.
     pub(super) fn limit(&mut self, name: &str, path: &str) {
         if !self.limits.iter().any(|limit| limit == name) {
-            let known = one_of(self.limits);
+            let known = one_of(self.limits.iter()).unwrap_or_else(none);
             self.report(path, format!("the rules have no limit called `{name}`, expected {known}"));
         }
     }
@@ -216,8 +216,8 @@ impl Reading<'_> {
         let mut requests = Vec::new();
         for name in names.as_slice() {
             let client = clients.get(name).unwrap_or_else(|| {
-                let known: Vec<_> = clients.keys().cloned().collect();
-                let what = format!("there is no client `{name}`, expected {}", one_of(&known));
+                let known = one_of(clients.keys()).unwrap_or_else(none);
+                let what = format!("there is no client `{name}`, expected {known}");
                 self.report(&path_of_client, what);
                 &nobody
             });
@@ -314,15 +314,6 @@ impl Reading<'_> {
     }
 }
 
-/// These names as alternatives.
-fn one_of(names: &[String]) -> String {
-    /// A file may have thousands of limits.
-    const MOST: usize = 20;
-    let named = names.iter().take(MOST).map(|name| format!("`{name}`")).collect::<Vec<_>>();
-    match names.len() {
-        0 => "none: there are none".to_owned(),
-        1 => named.concat(),
-        count if count > MOST => format!("one of {} and {} more", named.join(", "), count - MOST),
-        _ => format!("one of {}", named.join(", ")),
-    }
+fn none() -> String {
+    "none: there are none".to_owned()
 }

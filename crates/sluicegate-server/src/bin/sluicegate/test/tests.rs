@@ -242,7 +242,7 @@ fn every_mistake_has_its_line_and_column() {
         "cases.toml:3:9: cases[0].start: `soon` is not a time",
         "cases.toml:5:8: cases[0].requests[0].at: `5 parsecs` is not a duration",
         "cases.toml:5:30: cases[0].requests[0].client: there is no client `eve`",
-        "cases.toml:5:53: cases[0].requests[0].expect.by: the rules have no limit called `logn`, expected one of `api`",
+        "cases.toml:5:53: cases[0].requests[0].expect.by: the rules have no limit called `logn`, expected `api`",
         "cases[0].requests[1].every: the request is sent once",
         "cases[0].requests[1].ip: `1.2.3` is not an address",
         "cases[0].requests[1].expect.refused_by: the rules have no limit called `x`",
