@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, fs};
@@ -155,6 +156,8 @@ impl<F: Follow> Thread<F> {
 struct Directories {
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
+    /// The files, and the directories around them.
+    near: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl Directories {
@@ -163,7 +166,14 @@ impl Directories {
         let is_about = move |changed: &PathBuf| {
             paths.iter().any(|path| path == changed || Some(path.as_path()) == changed.parent())
         };
+        let near = Arc::new(Mutex::new(BTreeSet::new()));
+        let known = Arc::clone(&near);
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if ABOVE && event.as_ref().is_ok_and(|event| !concerns(&known, event)) {
+                return;
+            }
+            drop(known);
             let about = event.iter().find(|event| event.paths.iter().any(&is_about));
             if let Some(written) = about.and_then(|event| written(event.kind)) {
                 notifier.written(written);
@@ -173,7 +183,7 @@ impl Directories {
                 notifier.notify();
             }
         })?;
-        Ok(Self { watcher, watched: BTreeSet::new() })
+        Ok(Self { watcher, watched: BTreeSet::new(), near })
     }
 
     /// Watches the directories of `paths` and no others. Each is watched anew, because another directory may have taken
@@ -184,6 +194,15 @@ impl Directories {
             let _ = self.watcher.unwatch(&directory);
         }
         let around: BTreeSet<_> = paths.iter().flat_map(|path| directories(path)).collect();
+        let near = around.iter().chain(paths).cloned().collect();
+        // Not locked below: to watch a directory waits for the thread that reports events.
+        *self.near.lock().unwrap_or_else(PoisonError::into_inner) = near;
+        for directory in above(&around) {
+            // Not every directory above may be read.
+            if self.watcher.watch(&directory, RecursiveMode::NonRecursive).is_ok() {
+                self.watched.insert(directory);
+            }
+        }
         for directory in around {
             self.watcher.watch(&directory, RecursiveMode::NonRecursive)?;
             self.watched.insert(directory);
@@ -198,6 +217,15 @@ impl Directories {
         }
         Ok(())
     }
+}
+
+/// Whether an event is about what is near, or about a directory above it.
+fn concerns(near: &BTreeSet<PathBuf>, event: &notify::Event) -> bool {
+    let is_near = |changed: &PathBuf| changed.parent().is_some_and(|parent| near.contains(parent));
+    let is_above = |changed: &PathBuf| near.iter().any(|path| path.starts_with(changed));
+    // Without a path, events may have been lost.
+    event.paths.is_empty()
+        || event.paths.iter().any(|changed| is_near(changed) || is_above(changed))
 }
 
 /// Whether a program has written to the file and not closed it, according to an event. Linux reports the closing.
@@ -275,6 +303,17 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Whether directories above are watched. Other systems watch all that is in a directory, or all that is below it, which may
+/// be the whole disk, and some name what has changed by other paths.
+const ABOVE: bool = cfg!(any(target_os = "linux", target_os = "android", windows));
+
+/// The directories above these. When one of them is renamed, another file is at the same path.
+fn above(directories: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let above = directories.iter().filter(|_| ABOVE).flat_map(|path| path.ancestors().skip(1));
+    let above = above.filter(|path| !path.as_os_str().is_empty() && !directories.contains(*path));
+    above.map(Path::to_owned).collect()
+}
+
 /// The first name on the way that is a link, and where it leads.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut names: Vec<_> = path.ancestors().collect();
@@ -330,6 +369,24 @@ mod tests {
         let directory = directory.path().canonicalize().expect("a path without links");
         let found = directories(&directory.join("policies.toml"));
         assert_eq!(found, [directory].into());
+    }
+
+    #[test]
+    fn a_directory_above_counts_and_what_is_beside_the_way_does_not() {
+        let around = directories(Path::new("/srv/app/policies/policies.toml"));
+        let above = above(&around);
+        if cfg!(target_os = "linux") {
+            assert_eq!(above, ["/", "/srv", "/srv/app"].map(PathBuf::from).into());
+        }
+        let concerns = |path: &str| {
+            concerns(&around, &notify::Event::new(EventKind::Any).add_path(path.into()))
+        };
+        for path in ["/srv", "/srv/app", "/srv/app/policies", "/srv/app/policies/other.toml"] {
+            assert!(concerns(path), "{path}");
+        }
+        for path in ["/tmp", "/srv/other", "/srv/app/other", "/srv/app/policies/other/deeper"] {
+            assert!(!concerns(path), "{path}");
+        }
     }
 
     #[test]

@@ -95,6 +95,28 @@ fn a_file_that_is_gone_is_told_and_the_old_policies_serve_on() {
     assert!(admits(&watched.live, 20));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_far_above_that_another_is_renamed_to_is_noticed() {
+    let place = Place::empty();
+    let file_in = |name: &str| place.at(name).join("b/c/policies.toml");
+    for (name, count) in [("one", 10), ("other", 20), ("third", 30)] {
+        fs::create_dir_all(file_in(name).parent().expect("a directory")).expect("directories");
+        fs::write(file_in(name), everybody(count)).expect("a file");
+    }
+    let live = Live::open(file_in("one"), crate::Environment::new()).expect("valid policies");
+    let (send, events) = channel();
+    live.on_event(move |event| send.send(event.clone()).expect("the test is there"));
+    let watching = live.watch().expect("a directory that can be watched");
+    let watched = Watched { place, live, events, watching };
+    for (name, count) in [("other", 20), ("third", 30)] {
+        let old = watched.place.at(&format!("before {name}"));
+        fs::rename(watched.place.at("one"), old).expect("renamed");
+        fs::rename(watched.place.at(name), watched.place.at("one")).expect("renamed");
+        watched.wait_for(count);
+    }
+}
+
 #[test]
 fn a_directory_that_is_made_anew_is_watched_again() {
     let place = Place::empty();
