@@ -24,8 +24,8 @@ use crate::tokens::EstimatedTokens;
 /// `NaN`, names in any case, numbers of any length, any nesting, and what is compressed by gzip, deflate, zstd or, where the
 /// header names it, brotli, up to three times. A body that packs more than 32 bytes into one, beyond 128 KiB, is read in part
 /// and counts as at least two million tokens. So does one of very many small blocks, and one in zstd that cannot be read. The
-/// rest of a body that is not JSON is searched for bounds of the output. Such a body counts by its length, and at least as
-/// [`unknown`](Self::unknown).
+/// rest of a body that is not JSON is searched for bounds of the output. Such a body counts by its length, at least as
+/// [`unknown`](Self::unknown), and at least as what was read of it as JSON.
 ///
 /// The estimate errs on the high side on purpose, because what is reserved too much is given back, and what is reserved
 /// too little is used before it is paid.
