@@ -108,9 +108,18 @@ impl<S, P> HttpLimit<S, P> {
     where
         P: Respond<B, ResBody>,
     {
+        let refusal = match refusal {
+            // A client that does not follow redirects is told whether to come again, and when.
+            Refusal::Elsewhere(decision, _) if !self.respond.redirects(request) => {
+                match decision.never_fits() {
+                    true => Refusal::NeverFits(decision, 422),
+                    false => Refusal::TooMany(decision),
+                }
+            }
+            refusal => refusal,
+        };
         let mut response = self.respond.respond(&refusal, request);
-        let is_elsewhere = matches!(refusal, Refusal::Elsewhere(..));
-        if is_elsewhere && self.respond.redirects(request) {
+        if let Refusal::Elsewhere(..) = refusal {
             // Whatever the operator's closure returns, the rejection is a redirect.
             *response.status_mut() = status(&refusal);
         }

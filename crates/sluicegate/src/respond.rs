@@ -25,8 +25,8 @@ pub trait Respond<B, ResBody> {
     /// The response to `request`, which is refused for the reason that `refusal` gives.
     fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>>;
 
-    /// Whether the client of `request` follows redirects. Where it does not, the layer leaves the status of the response
-    /// as it is, although a policy would send the client elsewhere.
+    /// Whether the client of `request` follows redirects. Where it does not, it is refused like others, although a policy
+    /// would send the client elsewhere.
     fn redirects(&self, request: &Request<B>) -> bool {
         let _ = request;
         true

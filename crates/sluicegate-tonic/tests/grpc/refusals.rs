@@ -111,6 +111,7 @@ async fn a_call_without_its_key_is_an_invalid_argument() {
 #[tokio::test]
 async fn a_call_that_would_be_redirected_is_refused_as_grpc() {
     let layer = RateLimitLayer::new(TWO.by(Ip::peer()))
+        .store(still())
         .rejection(Rejection::redirect("https://example.com/"));
     let mut client = client(serve(layer).await).await;
 
@@ -118,6 +119,10 @@ async fn a_call_that_would_be_redirected_is_refused_as_grpc() {
     assert!(check(&mut client).await.is_ok());
     let status = check(&mut client).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(pushback(&status), Some("1800000"));
+    assert_eq!(status.metadata().get("retry-after").unwrap(), "1800");
+    assert!(status.metadata().contains_key("ratelimit"));
+    assert!(!status.metadata().contains_key("location"));
 }
 
 #[tokio::test]
@@ -130,6 +135,7 @@ async fn a_call_that_costs_more_than_a_limit_admits_is_told_not_to_retry() {
         assert_eq!(pushback(&status), Some("-1"));
         assert!(status.get_details_retry_info().is_none());
         assert!(!status.metadata().contains_key("retry-after"));
+        assert!(!status.metadata().contains_key("location"));
     }
 }
 
