@@ -156,7 +156,11 @@ impl Inflate {
                 _ if !is_paid => End::Spent,
                 // More may be unpacked of bytes that are read already.
                 Status::BlockBoundary | Status::HasMoreOutput => continue,
-                Status::NeedsMoreInput => End::Read,
+                // It has kept the last bits. The caller would not end if a byte were left.
+                Status::NeedsMoreInput => {
+                    read = bytes.len();
+                    End::Read
+                }
                 Status::Done => {
                     self.part = match self.trailer {
                         0 => Part::Ended,
