@@ -13,6 +13,7 @@ use toml::Spanned;
 
 use super::callers::{ENVOY, LARGEST_WEIGHT, LAST_BAND};
 use super::plan::{Capacities, Capacity, Client, Draw, Value};
+use crate::rlqs::Assignment;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +94,9 @@ impl Capacities {
     /// # Ok::<(), sluicegate_config::PolicyError>(())
     /// ```
     ///
+    /// A reload puts a shorter lease in force, and no more is in use than there is. A server that starts after that, or
+    /// becomes the master, learns for the shorter time only. So none should be started within the old lease.
+    ///
     /// # Errors
     ///
     /// What is wrong with the text, with line and column. A text without `capacity` is an error too: a program that
@@ -142,6 +146,16 @@ impl Reading<'_> {
             Some(lease) => self.lease(&path, lease),
             None => Some(LEASE),
         };
+        let nothing = |(per_second, burst)| {
+            Assignment::of(per_second, per_second, burst) == Assignment::Nothing
+        };
+        if !table.envoy.is_empty() && limit.is_some_and(nothing) {
+            let what = format!(
+                "`{}` is less than Envoy can be assigned: expected more than one in an hour",
+                table.limit.get_ref()
+            );
+            self.report(format!("{path}.limit"), &table.limit, what);
+        }
         let draws: Vec<_> = table
             .envoy
             .iter()
@@ -342,6 +356,19 @@ mod tests {
             ("name = \"a\"\nweights = 2", "6:1: unknown field `weights`"),
         ] {
             assert!(client(text).contains(what), "{} for {text}", client(text));
+        }
+    }
+
+    #[test]
+    fn a_capacity_of_which_envoy_cannot_be_assigned_anything_is_an_error() {
+        let text = |limit: &str, draws: &str| {
+            format!("[[capacity]]\nname = \"db\"\nlimit = \"{limit}\"\n{draws}")
+        };
+        let envoy = "[[capacity.envoy]]\ndomain = \"edge\"\nbucket = { service = \"db\" }\n";
+        let said = wrong(&text("1/hour", envoy));
+        assert!(said.starts_with("3:9: capacity[0].limit: `1/hour` is less than"), "{said}");
+        for (limit, draws) in [("2/hour", envoy), ("1/hour", "")] {
+            Capacities::read(&text(limit, draws)).expect("a capacity");
         }
     }
 

@@ -164,9 +164,9 @@ impl Capacity {
     }
 
     fn template(&self) -> Template {
-        let template = match self.draws.iter().any(|draw| draw.exact().is_none()) {
-            true => Template::new(format!("{}/*", self.name), self.per_second),
-            false => Template::new(self.name.clone(), self.per_second),
+        let template = match self.draws.iter().all(Draw::is_exact) {
+            true => Template::new(self.name.clone(), self.per_second),
+            false => Template::new(format!("{}/*", self.name), self.per_second),
         };
         template.lease(self.lease).refresh((self.lease / 4).min(REFRESH))
     }
@@ -212,6 +212,11 @@ impl Draw {
             Value::Any => None,
         });
         entries.collect()
+    }
+
+    /// Whether it takes one bucket only.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.bucket.values().any(|value| *value == Value::Any)
     }
 
     fn takes(&self, bucket: &BucketId) -> bool {

@@ -14,7 +14,7 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::message;
+use super::message::{self, Reported};
 use super::quotas::{BUCKETS_AT_ONCE, ReportError, StreamId};
 use super::streams::{Message, QuotaStreams};
 use super::wire::{AssignmentMessage, Reports};
@@ -23,9 +23,9 @@ use crate::service::Service;
 
 /// The path of the only method.
 const PATH: &str = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
-/// The largest message, in bytes, as in other servers of gRPC. Clients choose the values in the ids of buckets, and a message
-/// that is too large ends the stream of all of them.
-const LARGEST: usize = 4 << 20;
+/// The largest message, in bytes. Clients choose the values in the ids of buckets, and a message that is too large ends the
+/// stream of all of them. While a server answers, an Envoy keeps buckets of about 3 MiB; while it is away, it keeps what comes.
+const LARGEST: usize = 16 << 20;
 /// The name of an Envoy, in the metadata of its stream.
 const CLIENT: &str = "x-sluicegate-client";
 /// The longest name, in bytes.
@@ -129,12 +129,19 @@ async fn read(open: &Open, report: Reports) -> Result<(), Status> {
     if open.streams.is_behind() {
         return Err(Status::unavailable("clients cannot be written down at the moment"));
     }
-    let mut usages = report.usages.into_iter().map(message::usage).peekable();
+    let (mut usages, mut too_large) = (report.usages.into_iter().peekable(), Vec::new());
     loop {
-        let some = usages.by_ref().take(BUCKETS_AT_ONCE).collect::<Result<Vec<_>, _>>();
-        let some = some.map_err(Status::invalid_argument)?.into_iter().flatten().collect();
+        let mut some = Vec::with_capacity(usages.len().min(BUCKETS_AT_ONCE));
+        for usage in usages.by_ref().take(BUCKETS_AT_ONCE) {
+            match message::usage(usage).map_err(Status::invalid_argument)? {
+                Some(Reported::Usage(bucket, used)) => some.push((bucket, used)),
+                Some(Reported::TooLarge(id)) => too_large.push(id),
+                None => {}
+            }
+        }
         open.streams.report(open.id, &report.domain, some).map_err(|refused| status(&refused))?;
         if usages.peek().is_none() {
+            open.streams.forget(open.id, too_large);
             open.streams.answer().await;
             return Ok(());
         }

@@ -47,7 +47,7 @@ use crate::service::Service;
 /// The name of the gRPC service.
 pub const NAME: &str = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
 
-/// Adds the gRPC service to a server's routes. A message of more than 4 MiB ends its stream.
+/// Adds the gRPC service to a server's routes. A message of more than 16 MiB ends its stream.
 ///
 /// An Envoy that sends the metadata `x-sluicegate-client` with a name of its own gets its parts back when it has lost its
 /// stream. Without a name, its parts stay held until their time to live has passed.

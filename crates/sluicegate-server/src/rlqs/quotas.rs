@@ -35,6 +35,8 @@ struct Stream {
     domain: Option<Box<str>>,
     buckets: BTreeMap<Arc<BucketId>, u64>,
     orders: Vec<Order>,
+    /// How many buckets were ignored since the last sweep that the Envoy was left to keep.
+    spared: usize,
 }
 
 /// The name of an Envoy, the domain and the bucket.
@@ -66,11 +68,16 @@ pub enum ReportError {
 
 /// The most streams.
 pub const MAX_STREAMS: usize = 10_000;
-/// The most buckets of a stream. Others are ignored.
+/// The most buckets of a stream with values that a `*` takes. Others are ignored.
 pub const MAX_BUCKETS: usize = 1_000;
+/// The most ignored buckets of a stream that its Envoy may keep while they are in use, from one sweep to the next.
+///
+/// An Envoy reports all that it keeps every 5 seconds: 500 of these and [`MAX_BUCKETS`], with the longest ids, are 3 MiB.
+/// One that it has to forget costs a message with its next request.
+pub(super) const MOST_SPARED: usize = 100;
 /// The most buckets of a message that are counted at once. The longest ids take 40 µs each, and others wait meanwhile.
 pub const BUCKETS_AT_ONCE: usize = 16;
-/// The most buckets of all streams together, with those of lost streams.
+/// The most buckets of all streams together, with those of lost streams, before no further value is taken by a `*`.
 const MOST: usize = 100_000;
 /// How often buckets are looked for that have ended or have too little, in milliseconds.
 const SWEEP: u64 = 1_000;
@@ -109,20 +116,26 @@ impl Quotas {
         has_ended
     }
 
-    /// Puts other capacities in force.
+    /// Puts other capacities in force. The same again change nothing.
     pub fn set_capacities(&mut self, capacities: Arc<Capacities>) {
+        if Arc::ptr_eq(&self.capacities, &capacities) {
+            return;
+        }
         self.capacities = capacities;
         for stream in self.streams.values_mut() {
             let Some(domain) = &stream.domain else { continue };
-            for (bucket, unit) in &stream.buckets {
-                let Some(unit) = self.units.get_mut(unit) else { continue };
+            stream.buckets.retain(|bucket, unit| {
+                let Some(unit) = self.units.get_mut(unit) else { return false };
                 let source = self.capacities.source(domain, bucket);
-                if !unit.set_terms(source.map(|source| Terms::of(source, bucket))) {
-                    unit.abandon();
+                let stays = unit.set_terms(source.map(|source| Terms::of(source, bucket)));
+                if !stays {
+                    // What it has had of the old capacity ends by itself. The next report begins on the new one.
+                    unit.lose();
                     let bucket = Arc::clone(bucket);
                     stream.orders.push(Order { bucket, assignment: None });
                 }
-            }
+                stays
+            });
         }
         self.changed.extend(self.by_resource.keys().cloned());
     }
@@ -140,7 +153,7 @@ impl Quotas {
         let name = name.map(Into::into);
         let (buckets, orders) = (BTreeMap::new(), Vec::new());
         self.next += 1;
-        self.streams.insert(self.next, Stream { name, domain: None, buckets, orders });
+        self.streams.insert(self.next, Stream { name, domain: None, buckets, orders, spared: 0 });
         Ok(StreamId(self.next))
     }
 
@@ -186,8 +199,11 @@ impl Quotas {
         let (mut ignored, mut reported) = (0, Vec::new());
         for (bucket, used) in usages {
             match self.count(now, id, &domain, bucket, used) {
-                Some(number) => reported.push(number),
-                None => ignored += 1,
+                Ok(number) => reported.push(number),
+                Err(bucket) => {
+                    ignored += 1;
+                    self.ignore(id, bucket, used);
+                }
             }
         }
         // One answer for each bucket, however often a message names it.
@@ -199,7 +215,18 @@ impl Quotas {
         Ok(ignored)
     }
 
-    /// Writes down what a bucket has used. `None` if the bucket is not known, or one too many.
+    /// Clients choose the values of buckets, and an Envoy keeps a bucket for as long as nobody tells it to forget it.
+    fn ignore(&mut self, id: u64, bucket: BucketId, used: BucketUsage) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let is_in_use = used.allowed > 0 || used.denied > 0;
+        if is_in_use && stream.spared < MOST_SPARED {
+            stream.spared += 1;
+            return;
+        }
+        stream.orders.push(Order { bucket: Arc::new(bucket), assignment: None });
+    }
+
+    /// Writes down what a bucket has used. Returns the bucket if it is not known, or one too many.
     fn count(
         &mut self,
         now: u64,
@@ -207,8 +234,8 @@ impl Quotas {
         domain: &str,
         bucket: BucketId,
         used: BucketUsage,
-    ) -> Option<u64> {
-        let stream = self.streams.get_mut(&id)?;
+    ) -> Result<u64, BucketId> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(bucket) };
         if let Some((&number, unit)) = stream
             .buckets
             .get(&bucket)
@@ -216,11 +243,13 @@ impl Quotas {
         {
             unit.count(now, used);
             self.changed.insert(unit.terms.resource.clone());
-            return Some(number);
+            return Ok(number);
         }
-        let source = self.capacities.source(domain, &bucket)?;
-        if stream.buckets.len() >= MAX_BUCKETS || self.units.len() >= MOST {
-            return None;
+        let Some(source) = self.capacities.source(domain, &bucket) else { return Err(bucket) };
+        let is_full = stream.buckets.len() >= MAX_BUCKETS || self.units.len() >= MOST;
+        // The file bounds the buckets that it names. Values that clients choose must not take their places.
+        if is_full && !source.1.is_exact() {
+            return Err(bucket);
         }
         let terms = Terms::of(source, &bucket);
         let bucket = Arc::new(bucket);
@@ -229,6 +258,8 @@ impl Quotas {
         let resource = terms.resource.clone();
         let number = match lost.and_then(|number| Some((number, self.units.get_mut(&number)?))) {
             Some((number, unit)) if unit.terms.resource == resource => {
+                // They may have changed while it was on no stream.
+                unit.set_terms(Some(terms));
                 unit.adopt(now, id);
                 number
             }
@@ -243,7 +274,7 @@ impl Quotas {
         };
         stream.buckets.insert(bucket, number);
         self.changed.insert(resource);
-        Some(number)
+        Ok(number)
     }
 
     /// Divides anew what has changed. Call it each 100 ms or so.
@@ -262,15 +293,18 @@ impl Quotas {
 
     fn divide(&mut self, now: u64, number: u64, renew: bool, pool: &mut Pool) {
         let Some(unit) = self.units.get_mut(&number) else { return };
-        let Some(assignment) = unit.divide(now, renew, pool) else { return };
+        let assignment = unit.divide(now, renew, pool);
+        if assignment.is_none() {
+            return;
+        }
         let stream = unit.stream.and_then(|stream| self.streams.get_mut(&stream));
         if let Some(stream) = stream {
-            let assignment = Some((assignment, unit.terms.time_to_live()));
             stream.orders.push(Order { bucket: Arc::clone(&unit.bucket), assignment });
         }
     }
 
     fn sweep(&mut self, now: u64, pool: &mut Pool) {
+        self.streams.values_mut().for_each(|stream| stream.spared = 0);
         let mut over = Vec::new();
         for (number, unit) in &mut self.units {
             if unit.is_over(now) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use sluicegate_lease::Pool;
 use tokio::sync::mpsc;
@@ -14,7 +15,7 @@ use super::message;
 use super::quotas::{Quotas, ReportError, StreamId};
 use super::unit::BucketUsage;
 use super::wire::AssignmentMessage;
-use crate::capacity::{BucketId, Capacities, Masters, Shared};
+use crate::capacity::{BucketId, Masters, Shared};
 use crate::service::Service;
 
 /// What all streams share.
@@ -28,7 +29,6 @@ pub(super) struct QuotaStreams {
 
 struct State {
     quotas: Quotas,
-    capacities: Arc<Capacities>,
     streams: BTreeMap<StreamId, mpsc::Sender<Message>>,
     /// When the first of the orders was decided that are not sent yet.
     decided: Option<Instant>,
@@ -67,12 +67,11 @@ impl QuotaStreams {
         describe_counter!(REPORTS, "Messages of Envoys with reports of usage.");
         describe_counter!(
             IGNORED,
-            "Reported buckets that no capacity is for, or that are too many."
+            "Reported buckets that no capacity is for, or that are too large or too many."
         );
-        let capacities = shared.capacities();
-        let quotas = Quotas::new(Arc::clone(&capacities));
+        let quotas = Quotas::new(shared.capacities());
         let streams = BTreeMap::new();
-        let state = Mutex::new(State { quotas, capacities, streams, decided: None, pauses: 0 });
+        let state = Mutex::new(State { quotas, streams, decided: None, pauses: 0 });
         let (service, shared) = (service.clone(), shared.clone());
         let streams =
             Arc::new(Self { service, shared, state, turn: tokio::sync::Mutex::default() });
@@ -138,6 +137,22 @@ impl QuotaStreams {
         Ok(())
     }
 
+    /// An Envoy has to forget the buckets with these ids, which this server does not know.
+    pub(super) fn forget(&self, id: StreamId, ids: Vec<Bytes>) {
+        if ids.is_empty() {
+            return;
+        }
+        counter!(IGNORED).increment(ids.len() as u64);
+        let mut state = self.state();
+        let Some(stream) = state.streams.get(&id) else { return };
+        // Not in turn with assignments, which are for other buckets.
+        let until = Instant::now() + LATE;
+        let message = Message { assignments: message::abandonment(ids), until };
+        if stream.try_send(message).is_err() {
+            state.streams.remove(&id);
+        }
+    }
+
     /// A whole message has come. Assignments are sent before this returns.
     pub(super) async fn answer(&self) {
         counter!(REPORTS).increment(1);
@@ -164,11 +179,7 @@ impl QuotaStreams {
             // Envoys go on with what they have, and connect to another server.
             state.streams.clear();
         }
-        let capacities = self.shared.capacities();
-        if !Arc::ptr_eq(&capacities, &state.capacities) {
-            state.capacities = Arc::clone(&capacities);
-            state.quotas.set_capacities(capacities);
-        }
+        state.quotas.set_capacities(self.shared.capacities());
         self.divide(&mut state, |quotas, now, pool| quotas.tick(now, pool));
     }
 
@@ -178,7 +189,7 @@ impl QuotaStreams {
         state: &mut State,
         divide: impl FnOnce(&mut Quotas, u64, &mut Pool) -> T,
     ) -> T {
-        let State { quotas, streams, decided, pauses, .. } = state;
+        let State { quotas, streams, decided, pauses } = state;
         let paused = std::mem::replace(pauses, self.shared.pauses());
         if *pauses != paused {
             // Nobody knows which of the last assignments have left before the pause.

@@ -54,8 +54,8 @@ pub(super) struct Unit {
     outstanding: OutstandingParts,
     /// What was sent last: as it follows from its part, and as it was told.
     assigned: Option<(Assignment, Assignment)>,
-    /// When that was sent, again or for the first time.
-    assigned_at: u64,
+    /// When that ends at the Envoy at the earliest.
+    assigned_until: u64,
     reported: u64,
     /// Counts since this moment are not in `wants` yet.
     since: u64,
@@ -86,14 +86,14 @@ impl Terms {
             burst: capacity.burst,
             weight: draw.weight,
             band: draw.band,
-            lease: u64::try_from(capacity.lease.as_millis()).unwrap_or(u64::MAX),
+            lease: millis(capacity.lease),
         }
     }
+}
 
-    /// The time to live of assignments, in seconds.
-    pub(super) fn time_to_live(&self) -> u64 {
-        self.lease.saturating_sub(MARGIN) / 1_000
-    }
+/// The time to live of an assignment for a lease of so many milliseconds, in seconds.
+fn time_to_live(lease: u64) -> u64 {
+    lease.saturating_sub(MARGIN) / 1_000
 }
 
 impl Unit {
@@ -118,8 +118,9 @@ impl Unit {
             (terms.capacity.share(1, 2 * (others as u64 + 1)), Amount::ZERO)
         };
         // It was assigned no later than with the report before this one.
-        let elapsed = u64::try_from(used.elapsed.as_millis()).unwrap_or(u64::MAX);
-        let had_until = now.saturating_add((terms.time_to_live() * 1_000).saturating_sub(elapsed));
+        let elapsed = millis(used.elapsed);
+        let had_until =
+            now.saturating_add((time_to_live(terms.lease) * 1_000).saturating_sub(elapsed));
         Self {
             stream: Some(stream),
             number: (stream, number),
@@ -132,7 +133,7 @@ impl Unit {
             had_until,
             outstanding: OutstandingParts::default(),
             assigned: None,
-            assigned_at: now,
+            assigned_until: now,
             reported: now,
             since: now,
             counted: 0,
@@ -182,13 +183,12 @@ impl Unit {
         (self.reported, self.since, self.counted) = (now, now, 0);
     }
 
-    /// Puts other terms in force. Returns false if the bucket draws on something else now.
+    /// Puts other terms in force, from the next assignment on: what was sent lasts as long as it was told. Returns false
+    /// if the bucket draws on something else now.
     pub(super) fn set_terms(&mut self, terms: Option<Terms>) -> bool {
         match terms {
             Some(terms) if terms.resource == self.terms.resource => {
-                // What it holds may last as long as before.
-                let lease = terms.lease.max(self.terms.lease);
-                self.terms = Terms { lease, ..terms };
+                self.terms = terms;
                 true
             }
             _ => false,
@@ -210,7 +210,10 @@ impl Unit {
 
     /// Whether its Envoy has nothing any more, even if that got its assignment late.
     pub(super) fn is_over(&self, now: u64) -> bool {
-        now >= self.assigned_at.max(self.reported_if_unassigned()).saturating_add(self.terms.lease)
+        match self.assigned {
+            Some(_) => now >= self.outstanding.until(),
+            None => now >= self.reported.saturating_add(self.terms.lease),
+        }
     }
 
     /// Whether it still reports.
@@ -218,14 +221,15 @@ impl Unit {
         self.stream.is_some() && !self.is_abandoned && now < self.reported.saturating_add(SILENT)
     }
 
-    fn reported_if_unassigned(&self) -> u64 {
-        if self.assigned.is_none() { self.reported } else { 0 }
-    }
-
-    /// Asks for a part. Returns what its Envoy has to be told; always, to `renew` what it has.
-    pub(super) fn divide(&mut self, now: u64, renew: bool, pool: &mut Pool) -> Option<Assignment> {
-        let ends = self.assigned_at.saturating_add(self.terms.time_to_live() * 1_000);
-        if !self.is_alive(now) || (self.assigned.is_some() && now >= ends) {
+    /// Asks for a part. Returns what its Envoy has to be told, and the time to live of that in seconds; always, to `renew`
+    /// what it has.
+    pub(super) fn divide(
+        &mut self,
+        now: u64,
+        renew: bool,
+        pool: &mut Pool,
+    ) -> Option<(Assignment, u64)> {
+        if !self.is_alive(now) || (self.assigned.is_some() && now >= self.assigned_until) {
             // Behind its end, Envoy has dropped the bucket, and a new assignment begins with all tokens. A burst within
             // the old assignment and another within the new one would be two in one time. So nothing is said until
             // `is_over`, which is later than the end in the Envoy by the margin.
@@ -233,12 +237,12 @@ impl Unit {
         }
         // The pool takes what a client says to have as spent. That is the largest of what may still be in force, and
         // not the last: otherwise others get what this Envoy is spending until its smaller part has arrived.
-        let mut part = self.ask(now, self.outstanding.most(), pool)?;
+        let (mut part, mut lease) = self.ask(now, self.outstanding.most(), pool)?;
         if pool.is_learning(&self.terms.resource) && self.assigned.is_none() {
             // It keeps what it has shown to have, as far as others have not shown more.
             let free = self.terms.capacity.saturating_sub(pool.outstanding(&self.terms.resource));
             let had = if now < self.had_until { self.had } else { Amount::ZERO };
-            part = self.ask(now, had.min(free), pool)?;
+            (part, lease) = self.ask(now, had.min(free), pool)?;
             if part.is_zero() {
                 return None;
             }
@@ -253,12 +257,16 @@ impl Unit {
             Some((_, assigned)) => plain.after(assigned),
             None => plain,
         };
-        self.outstanding.sent(now, part);
-        (self.assigned, self.assigned_at) = (Some((plain, assigned)), now);
-        Some(assigned)
+        // As long as the pool holds it, which may have had another file for a moment than this.
+        let time_to_live = time_to_live(lease);
+        self.outstanding.sent(now, part, now.saturating_add(lease));
+        self.assigned_until = now.saturating_add(time_to_live * 1_000);
+        self.assigned = Some((plain, assigned));
+        Some((assigned, time_to_live))
     }
 
-    fn ask(&mut self, now: u64, has: Amount, pool: &mut Pool) -> Option<Amount> {
+    /// Returns the part, and how long the pool holds it, in milliseconds.
+    fn ask(&mut self, now: u64, has: Amount, pool: &mut Pool) -> Option<(Amount, u64)> {
         let fence = pool.fence()?;
         if self.client.is_empty() {
             let (stream, number) = self.number;
@@ -284,7 +292,7 @@ impl Unit {
             ..Ask::new(&self.client, resource, self.sequence, fence, &demands)
         };
         match pool.ask(now, &ask) {
-            Ok(Answer::Grant(grant)) => Some(grant.capacity),
+            Ok(Answer::Grant(grant)) => Some((grant.capacity, millis(grant.ttl))),
             _ => None,
         }
     }
@@ -300,6 +308,10 @@ impl Unit {
         let instance = 0;
         pool.release(now, &message::Release { client, instance, sequence, fence, resources });
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn rate(count: u64, seconds: f64) -> Amount {

@@ -8,7 +8,7 @@ use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_resp
 };
 use envoy_types::pb::google::protobuf::Duration;
 use prost::bytes::{Buf, BufMut, Bytes};
-use prost::encoding::{DecodeContext, WireType, bytes, skip_field, string};
+use prost::encoding::{DecodeContext, WireType, bytes, decode_key, skip_field, string};
 use prost::{DecodeError, Message};
 
 /// The most fields of a message of reports. What follows them is not read.
@@ -68,6 +68,19 @@ impl Message for Reports {
     }
 }
 
+/// The id of the bucket of a usage that is too long to be read, in bytes as it came. `None` if it does not come first, as
+/// every writer of these messages puts it.
+pub(super) fn id_of(usage: &[u8]) -> Option<Bytes> {
+    let (mut usage, mut id) = (usage, Bytes::new());
+    let (tag, kind) = decode_key(&mut usage).ok()?;
+    if tag != 1 {
+        return None;
+    }
+    // Copied, so that an answer that nobody reads yet does not keep the whole message.
+    bytes::merge(kind, &mut id, &mut usage, DecodeContext::default()).ok()?;
+    (!id.is_empty()).then_some(id)
+}
+
 /// `RateLimitQuotaUsageReports.BucketQuotaUsage`
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Usage {
@@ -105,11 +118,13 @@ pub(super) struct AssignmentMessage {
     pub(super) actions: Vec<Action>,
 }
 
-/// `RateLimitQuotaResponse.BucketAction`, in which one of the two is there.
+/// `RateLimitQuotaResponse.BucketAction`, in which one of the last two is there.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Action {
-    #[prost(message, optional, tag = "1")]
-    pub(super) bucket_id: Option<BucketId>,
+    /// A [`BucketId`]. Messages and bytes are the same on the wire, and the id of a bucket that has to be forgotten goes back
+    /// as it came.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(super) bucket_id: Bytes,
     #[prost(message, optional, tag = "2")]
     pub(super) assign: Option<QuotaAssignmentAction>,
     #[prost(message, optional, tag = "3")]
@@ -119,6 +134,18 @@ pub(super) struct Action {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_a_usage_is_found_unread() {
+        let entry = Entry { key: "tenant".into(), value: "x".repeat(60_000).into() };
+        let id = BucketId { bucket: vec![entry] };
+        let usage = Usage { bucket_id: Some(id.clone()), allowed: 7, ..Usage::default() };
+        let usage = usage.encode_to_vec();
+        assert_eq!(id_of(&usage), Some(id.encode_to_vec().into()));
+        for other in [&usage[..100], &usage[1..], &[1 << 3, 1], &[3 << 3, 1], &[10, 0], &[]] {
+            assert_eq!(id_of(other), None);
+        }
+    }
 
     #[test]
     fn fields_beyond_the_bound_are_not_read() {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::capacity::{BucketId, Capacities};
 use crate::rlqs::assignment::Assignment;
-use crate::rlqs::quotas::{MAX_BUCKETS, MAX_STREAMS, Order, Quotas, ReportError, StreamId};
+use crate::rlqs::quotas::{
+    MAX_BUCKETS, MAX_STREAMS, MOST_SPARED, Order, Quotas, ReportError, StreamId,
+};
 use crate::rlqs::unit::BucketUsage;
 use sluicegate_lease::pool::{Answer, Ask};
 use sluicegate_lease::{Amount, Demand, Pool};
@@ -34,6 +36,12 @@ impl Server {
         let mut pool = Pool::new(capacities.templates().clone());
         pool.lead(0, 1, Some(Vec::new()));
         Self { quotas: Quotas::new(capacities), pool, now: 0 }
+    }
+
+    fn reload(&mut self, text: &str) {
+        let capacities = capacities(text);
+        self.pool.set_templates(capacities.templates().clone());
+        self.quotas.set_capacities(capacities);
     }
 
     fn open(&mut self, name: Option<&str>) -> StreamId {
@@ -147,6 +155,50 @@ fn streams_and_buckets_have_a_bound() {
 }
 
 #[test]
+fn values_that_clients_choose_take_no_place_of_a_bucket_that_the_file_names() {
+    let mut server = Server::new(&format!("{ONE}{EACH}"));
+    let stream = server.open(None);
+    for number in 0..MAX_BUCKETS {
+        server.report(0, stream, "gold", &number.to_string(), 1);
+    }
+    server.told();
+    assert_eq!(server.report(0, stream, "gold", "one more", 1), 1);
+    assert_eq!(server.report(0, stream, "gold", "db", 500), 0);
+    let told = server.told();
+    assert!(matches!(told[..], [(_, Some(rate))] if rate >= 100.0), "{told:?}");
+}
+
+/// An Envoy reports all buckets that it was not told to forget. Their number would grow until no report can be read.
+#[test]
+fn a_bucket_that_is_ignored_is_forgotten_when_it_is_not_used_or_one_of_many() {
+    let mut server = Server::new(EACH);
+    let stream = server.open(None);
+    for service in ["unknown", "other"] {
+        assert_eq!(server.report(0, stream, "gold", service, 1), 0);
+    }
+    let bucket = BucketId::from([("path".into(), "/".into())]);
+    let mut report = |now, denied| {
+        let used =
+            BucketUsage { denied, elapsed: Duration::from_secs(5), ..BucketUsage::default() };
+        let reported = [(bucket.clone(), used)];
+        let ignored = server.quotas.report(now, stream, "gold", reported, &mut server.pool);
+        server.quotas.tick(now, &mut server.pool);
+        let orders = server.quotas.orders().flat_map(|(_, orders)| orders);
+        let forgotten = orders.filter(|order| order.bucket.contains_key("path"));
+        (ignored, forgotten.filter(|order| order.assignment.is_none()).count())
+    };
+    assert_eq!(report(5 * SECOND, 1), (Ok(1), 0));
+    assert_eq!(report(10 * SECOND, 0), (Ok(1), 1));
+    for _ in 0..MOST_SPARED {
+        assert_eq!(report(10 * SECOND, 1), (Ok(1), 0));
+    }
+    assert_eq!(report(10 * SECOND, 1), (Ok(1), 1));
+    // A second later, it is one of few again.
+    report(11 * SECOND, 1);
+    assert_eq!(report(11 * SECOND, 1), (Ok(1), 0));
+}
+
+#[test]
 fn a_bucket_that_a_message_names_often_is_answered_once() {
     let mut server = Server::new(ONE);
     let stream = server.open(None);
@@ -202,14 +254,91 @@ fn a_capacity_that_is_changed_is_divided_anew_and_one_that_is_gone_ends() {
     let mut server = Server::new(ONE);
     let stream = server.open(None);
     assert_eq!(server.run(10 * SECOND, &[(stream, "basic", 5_000)]), [Some(1_000.0)]);
-    let change = |server: &mut Server, text: &str| {
-        let capacities = capacities(text);
-        server.pool.set_templates(capacities.templates().clone());
-        server.quotas.set_capacities(capacities);
-    };
-    change(&mut server, &ONE.replace("1000/second", "400/second"));
+    server.reload(&ONE.replace("1000/second", "400/second"));
     server.report(15 * SECOND, stream, "basic", "db", 25_000);
     assert_eq!(server.told().last(), Some(&(stream, Some(400.0))));
-    change(&mut server, "capacity = []");
+    server.reload("capacity = []");
     assert_eq!(server.told(), [(stream, None)]);
+}
+
+#[test]
+fn a_bucket_draws_on_the_capacity_that_a_reload_gives_it() {
+    let mut server = Server::new(ONE);
+    let stream = server.open(None);
+    assert_eq!(server.run(10 * SECOND, &[(stream, "basic", 5_000)]), [Some(1_000.0)]);
+    server.reload(&ONE.replace("name = \"db\"", "name = \"main\""));
+    assert_eq!(server.told(), [(stream, None)]);
+    assert_eq!(server.run(15 * SECOND, &[(stream, "basic", 5_000)]), [Some(1_000.0)]);
+    // What it had of the old one ends by itself.
+    server.run(10 * SECOND, &[(stream, "basic", 5_000)]);
+    assert_eq!(server.quotas.buckets(), 1);
+}
+
+#[test]
+fn an_envoy_that_comes_back_has_the_terms_of_the_file_in_force() {
+    let mut server = Server::new(ONE);
+    let (gold, basic) = (server.open(Some("gold")), server.open(None));
+    let told = server.run(30 * SECOND, &[(gold, "gold", 5_000), (basic, "basic", 5_000)]);
+    assert_eq!(told, [Some(750.0), Some(250.0)]);
+    server.quotas.close(gold);
+    server.reload(&ONE.replace("weight = 3", "weight = 1"));
+    let gold = server.open(Some("gold"));
+    let told = server.run(30 * SECOND, &[(gold, "gold", 5_000), (basic, "basic", 5_000)]);
+    assert_eq!(told, [Some(500.0), Some(500.0)]);
+    assert_eq!(server.quotas.buckets(), 2);
+}
+
+/// A file makes leases shorter. One of two Envoys loses its stream later, and what it is told from `lost_from` on is lost.
+/// Returns what it was told last, and since when the other one has everything.
+fn share_shorter_leases(lost_from: u64, closes: u64) -> (u64, u64) {
+    let text = |lease| ONE.replace("limit", &format!("lease = \"{lease} seconds\"\nlimit"));
+    let mut server = Server::new(&text(60));
+    let streams = [server.open(None), server.open(None)];
+    // The rate of each, and until when.
+    let mut in_force = [(0.0, 0); 2];
+    let (mut last, mut has_all) = (0, 0);
+    for now in (0..90 * SECOND).step_by(100) {
+        if now == 7 * SECOND {
+            server.reload(&text(10));
+        }
+        if now == closes {
+            server.quotas.close(streams[0]);
+        }
+        for stream in streams.into_iter().filter(|_| now.is_multiple_of(5 * SECOND)) {
+            server.report(now, stream, "basic", "db", 25_000);
+        }
+        server.pool.tick(now);
+        server.quotas.tick(now, &mut server.pool);
+        for (stream, orders) in server.quotas.orders() {
+            let at = usize::from(stream == streams[1]);
+            for order in orders {
+                let rate = rate(&order).expect("a rate");
+                let (_, seconds) = order.assignment.expect("an assignment");
+                if at == 0 {
+                    last = seconds;
+                }
+                if at == 1 || now < lost_from {
+                    in_force[at] = (rate, now + seconds * SECOND);
+                }
+                if has_all == 0 && at == 1 && rate > 900.0 {
+                    has_all = now;
+                }
+            }
+        }
+        let sum: f64 =
+            in_force.iter().filter(|(_, until)| now < *until).map(|(rate, _)| rate).sum();
+        assert!(sum <= 1_000.0, "{now}: {in_force:?}");
+    }
+    (last, has_all)
+}
+
+#[test]
+fn a_lease_that_a_reload_makes_shorter_is_short_at_once_and_not_handed_out_twice() {
+    let (time_to_live, has_all) = share_shorter_leases(u64::MAX, 22 * SECOND);
+    assert_eq!(time_to_live, 8);
+    assert!((30 * SECOND..=31 * SECOND).contains(&has_all), "{has_all}");
+    // Nobody knows whether the shorter one has arrived.
+    let (time_to_live, has_all) = share_shorter_leases(7 * SECOND, 11 * SECOND);
+    assert_eq!(time_to_live, 8);
+    assert!((65 * SECOND..=67 * SECOND).contains(&has_all), "{has_all}");
 }

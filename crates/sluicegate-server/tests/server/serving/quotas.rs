@@ -156,6 +156,21 @@ async fn a_file_that_changes_changes_what_an_envoy_has_without_a_report() {
     assert_eq!(envoy.rate().await, 400.0);
 }
 
+/// A client that sends a few dozen such values would otherwise make each report of its Envoy too large to be read.
+#[tokio::test]
+async fn a_bucket_whose_id_is_too_long_is_forgotten_at_once() {
+    let server = start().await;
+    let mut envoy = Envoy::connect(&server).await;
+    for length in [3_000, 60_000] {
+        let service = "x".repeat(length);
+        envoy.report("edge", &service, 0);
+        let order = envoy.orders.message().await.expect("a message").expect("an order");
+        let [action] = &order.bucket_action[..] else { panic!("{order:?}") };
+        assert_eq!(action.bucket_id.as_ref().expect("an id").bucket["service"], service);
+        assert!(matches!(action.bucket_action, Some(BucketAction::AbandonAction(_))), "{length}");
+    }
+}
+
 #[tokio::test]
 async fn a_message_that_cannot_be_right_ends_its_stream_and_no_other() {
     let server = start().await;
@@ -170,7 +185,7 @@ async fn a_message_that_cannot_be_right_ends_its_stream_and_no_other() {
         assert_eq!(status.code(), Code::InvalidArgument, "{first:?} {second:?}: {status}");
     }
     let mut bad = Envoy::connect(&server).await;
-    bad.report("edge", &"x".repeat(4 << 20), 0);
+    bad.report("edge", &"x".repeat(16 << 20), 0);
     let status = bad.orders.message().await.expect_err("an error");
     assert_eq!(status.code(), Code::OutOfRange, "{status}");
     good.report("edge", "db", 5);
