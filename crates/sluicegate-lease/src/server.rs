@@ -12,6 +12,8 @@ pub struct Server {
     name: Box<str>,
     pool: Pool,
     parent: Option<Session>,
+    /// The number of the last request to the parent.
+    last: u64,
     has_parent: bool,
     /// When it may ask its parent early again.
     hurries: u64,
@@ -26,7 +28,7 @@ impl Server {
     /// Makes the root of a tree of servers, or the only one.
     pub fn root(name: impl Into<Box<str>>, templates: Templates) -> Self {
         let pool = Pool::new(templates);
-        Self { name: name.into(), pool, parent: None, has_parent: false, hurries: 0 }
+        Self { name: name.into(), pool, parent: None, last: 0, has_parent: false, hurries: 0 }
     }
 
     /// Makes a server that leases its capacity from a parent. All servers of which one is the master share a name.
@@ -39,16 +41,25 @@ impl Server {
     /// A server with a parent numbers its requests from the fence, so that has at most 32 bits.
     pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<LeaseHolder>>, seed: u64) {
         self.pool.lead(now, fence, known);
-        // Each master begins above all sequence numbers of the last.
+        self.close_parent();
+        // Each master begins above all sequence numbers of the last, and one that goes on with its fence after a pause above
+        // its own.
+        let first = (fence << 32).max(self.last);
         // The parent knows all masters by one name and one instance, so each takes over what the last one held.
-        let session = || Session::new(self.name.clone(), fence << 32, seed).instance(MASTERS);
+        let session = || Session::new(self.name.clone(), first, seed).instance(MASTERS);
         self.parent = self.has_parent.then(session);
     }
 
     /// This server is not the master any more.
     pub fn step_down(&mut self) {
         self.pool.step_down();
-        self.parent = None;
+        self.close_parent();
+    }
+
+    fn close_parent(&mut self) {
+        if let Some(session) = self.parent.take() {
+            self.last = session.sequence();
+        }
     }
 
     /// Whether it leases its capacity from a parent.
@@ -144,6 +155,7 @@ mod tests {
     use crate::amount::Amount;
     use crate::client::{Action, OnLoss, Session};
     use crate::fair::Demand;
+    use crate::pool::{Answer, Ask};
     use crate::template::{Template, Templates};
 
     const SECOND: u64 = 1_000;
@@ -201,6 +213,23 @@ mod tests {
             }
         }
         assert!(asked <= 12, "{asked} times in five seconds");
+    }
+
+    #[test]
+    fn a_master_that_goes_on_after_a_pause_asks_its_parent_with_larger_numbers() {
+        let (mut root, mut child) = tree(100, Duration::from_secs(1));
+        let mut client = Session::new("client", 0, 0);
+        client.add("db", Amount::units(30), OnLoss::Stop);
+        run(&mut root, &mut child, &mut client, 0, 5 * SECOND);
+        child.step_down();
+        child.lead(5 * SECOND, 1, None, 1);
+        child
+            .pool()
+            .ask(5 * SECOND, &Ask::new("other", "db", 1, 1, &[Demand::of(Amount::ZERO)]))
+            .unwrap();
+        let Action::Ask(request) = child.poll(5 * SECOND) else { panic!("it asks at once") };
+        let response = root.answer(5 * SECOND, &request).unwrap();
+        assert!(matches!(response.answers[..], [Ok(Answer::Grant(_))]), "{response:?}");
     }
 
     #[test]

@@ -128,6 +128,11 @@ impl Template {
         self
     }
 
+    /// Whether nobody ever gets anything.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.source == Source::Own(Amount::ZERO) && self.algorithm != Algorithm::None
+    }
+
     pub(crate) fn floor_of(&self, band: Band) -> Amount {
         self.floors
             .iter()

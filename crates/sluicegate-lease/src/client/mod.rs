@@ -40,6 +40,10 @@ pub struct Session {
     fence: u64,
     /// By name. In requests and answers they have the same order.
     resources: IndexMap<Box<str>, ResourceState>,
+    /// The first resource of the next request, or of the one on its way. Those before it were asked for in this round.
+    turn: usize,
+    /// When to ask again, by the answers of this round, and whether one of its resources was refused.
+    round: (u64, bool),
     flight: Option<PendingRequest>,
     next: u64,
     timeout: u64,
@@ -73,6 +77,12 @@ const SHORTEST_WAIT: u64 = 10;
 const LONGEST_WAIT: u64 = 60_000;
 /// New masters that a client meets in a row before it waits between them.
 const MAX_GREETINGS: u32 = 3;
+/// The most resources in one request, and the most demands of theirs together. With the longest names, that is about 400 KiB,
+/// and servers take no more by default.
+const MOST_AT_ONCE: usize = 1_000;
+const MOST_DEMANDS: usize = 4_000;
+/// A round in which nothing was answered yet.
+const NEW_ROUND: (u64, bool) = (u64::MAX, false);
 
 impl Session {
     /// Makes a client. Every process needs a name of its own, or an [`instance`](Self::instance).
@@ -86,6 +96,8 @@ impl Session {
             sequence: first_sequence,
             fence: 0,
             resources: IndexMap::new(),
+            turn: 0,
+            round: NEW_ROUND,
             flight: None,
             next: 0,
             timeout: TIMEOUT,
@@ -125,7 +137,15 @@ impl Session {
     /// Does not ask for a resource any more. What it had of it ends with its lease; want nothing for a while first to
     /// give it back.
     pub fn remove(&mut self, resource: &str) {
-        if self.resources.swap_remove(resource).is_some() && self.flight.take().is_some() {
+        let Some(mut at) = self.resources.get_index_of(resource) else { return };
+        if at < self.turn {
+            // The last resource takes its place, and must not miss its turn.
+            self.turn -= 1;
+            self.resources.swap_indices(at, self.turn);
+            at = self.turn;
+        }
+        self.resources.swap_remove_index(at);
+        if self.flight.take().is_some() {
             // The answer on its way is for other resources.
             self.next = 0;
         }
@@ -147,6 +167,11 @@ impl Session {
         self.sequence += 1;
         let Self { sequence, fence, instance, .. } = *self;
         Release { client: self.client.clone(), instance, sequence, fence, resources }
+    }
+
+    /// The number of the last request.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// Whether it asks for a resource.
@@ -206,7 +231,8 @@ impl Session {
     /// What decides how it goes on, apart from jitter, if time goes in steps.
     #[cfg(test)]
     pub(crate) fn key(&self, now: u64) -> impl std::fmt::Debug + '_ {
-        (self.sequence, self.fence, &self.resources, self.flight, self.next <= now, self.greetings)
+        let round = (self.turn, self.round, self.greetings);
+        (self.sequence, self.fence, &self.resources, self.flight, self.next <= now, round)
     }
 
     fn find(&self, resource: &str) -> Option<&ResourceState> {
@@ -220,7 +246,7 @@ impl Session {
         !self.is_closed && !waits && now >= self.next
     }
 
-    /// Says what to do.
+    /// Says what to do. Of more than 1,000 resources, it asks for a part at a time.
     pub fn poll(&mut self, now: u64) -> Action {
         if self.is_closed || self.resources.is_empty() {
             return Action::Wait(u64::MAX);
@@ -240,9 +266,13 @@ impl Session {
         // A new number for each request, also for one that repeats another: the server must be able to tell which
         // report is the latest.
         self.sequence += 1;
-        let (sequence, resources) = (self.sequence, self.resources.len());
+        if self.turn >= self.resources.len() {
+            self.begin_round();
+        }
+        let (sequence, resources) = (self.sequence, self.part());
         self.flight = Some(PendingRequest { sequence, sent: now, resources });
-        let resources = self.resources.iter_mut().map(|(resource, held)| ResourceRequest {
+        let part = self.resources.iter_mut().skip(self.turn).take(resources);
+        let resources = part.map(|(resource, held)| ResourceRequest {
             resource: resource.clone(),
             demands: held.demands.clone(),
             // What may be used at this moment, which is what the answer is counted against.
@@ -259,6 +289,20 @@ impl Session {
         })
     }
 
+    /// How many resources the next request is for.
+    fn part(&self) -> usize {
+        let mut demands = 0;
+        let fits = |held: &&ResourceState| {
+            demands += held.demands.len();
+            demands <= MOST_DEMANDS
+        };
+        self.resources.values().skip(self.turn).take(MOST_AT_ONCE).take_while(fits).count().max(1)
+    }
+
+    fn begin_round(&mut self) {
+        (self.turn, self.round) = (0, NEW_ROUND);
+    }
+
     /// An answer has come. Answers to earlier requests, and of masters that have been replaced, change nothing.
     pub fn answered(&mut self, now: u64, response: &Response) {
         let is_newest = |flight: &PendingRequest| flight.sequence == response.sequence;
@@ -273,7 +317,7 @@ impl Session {
         self.fence = response.fence;
         let mut refresh = u64::MAX;
         let mut failed = false;
-        for (held, answer) in self.resources.values_mut().zip(&response.answers) {
+        for (held, answer) in self.resources.values_mut().skip(self.turn).zip(&response.answers) {
             match answer {
                 Ok(Answer::Grant(grant)) => {
                     // Counted from before the request was sent: the server counts from when it answered, which is
@@ -294,20 +338,35 @@ impl Session {
         if self.greetings > MAX_GREETINGS {
             return self.back_off(now, u64::MAX);
         }
+        if refresh > 0 {
+            self.turn += flight.resources;
+            self.round = (self.round.0.min(refresh), self.round.1 | failed);
+            // Also resources that were added meanwhile.
+            if self.turn < self.resources.len() {
+                if !failed {
+                    self.backoff.succeeded();
+                }
+                self.next = now;
+                return;
+            }
+            (refresh, failed) = self.round;
+            self.begin_round();
+        }
         if failed {
             // What was granted is renewed in time all the same.
             return self.back_off(now, refresh);
         }
         self.backoff.succeeded();
-        // Resources that were added meanwhile were not asked for.
-        let is_new = self.resources.len() > response.answers.len();
-        self.next = if is_new { now } else { now.saturating_add(self.backoff.early(refresh)) };
+        self.next = now.saturating_add(self.backoff.early(refresh));
     }
 
     /// The request has failed, or nobody knows who the master is. The lease goes on; the next request waits a while.
     pub fn failed(&mut self, now: u64) {
-        if self.flight.take().is_none() {
-            return;
+        let Some(flight) = self.flight.take() else { return };
+        // The other parts have their turn, whatever is wrong with this one.
+        self.turn += flight.resources;
+        if self.turn >= self.resources.len() {
+            self.begin_round();
         }
         if self.resources.values().all(|held| now >= held.expires) {
             // It holds nothing, as if it were new. So a fence that was much too high does not bind it for ever.

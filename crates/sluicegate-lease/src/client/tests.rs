@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::{Action, OnLoss, Session};
 use crate::amount::Amount;
+use crate::fair::Demand;
 use crate::message::{Request, Response};
 use crate::pool::{Answer, AskError, Grant};
 
@@ -316,4 +317,57 @@ fn after_servers_sent_a_client_in_circles_it_follows_them_to_the_master_at_once(
     asks(&mut session, now);
     session.redirected(now);
     asks(&mut session, now);
+}
+
+/// A client of these resources, in a round of requests.
+fn crowd(count: usize, demands: usize) -> Session {
+    let mut session = Session::new("one", 0, 1);
+    for number in 0..count {
+        session.set_demands(&number.to_string(), vec![Demand::of(Amount::units(1)); demands]);
+    }
+    session
+}
+
+fn asked(session: &mut Session, now: u64) -> Vec<Box<str>> {
+    let request = asks(session, now);
+    let answers = vec![grant(1); request.resources.len()];
+    session.answered(now, &Response { sequence: request.sequence, fence: 1, answers });
+    request.resources.into_iter().map(|resource| resource.resource).collect()
+}
+
+#[test]
+fn many_resources_are_asked_for_in_turns() {
+    let mut session = crowd(2_500, 1);
+    let mut all = asked(&mut session, 0);
+    assert_eq!(all.len(), 1_000);
+    // Others come and go between two requests, and nobody misses a turn.
+    session.remove(&all[7].clone());
+    session.set_demands("new", vec![Demand::of(Amount::units(1))]);
+    for length in [1_000, 501] {
+        let part = asked(&mut session, 0);
+        assert_eq!(part.len(), length);
+        all.extend(part);
+    }
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 2_501);
+    assert!((4_500..=5_000).contains(&waits(&mut session, 0)));
+    // Demands are bounded too.
+    assert_eq!(asked(&mut crowd(100, 64), 0).len(), 62);
+}
+
+#[test]
+fn a_part_that_fails_does_not_keep_others_from_their_turn() {
+    let mut session = crowd(1_500, 1);
+    let mut now = 0;
+    for _ in 0..20 {
+        let first = asked(&mut session, now);
+        assert_eq!(first.len(), 1_000);
+        let second = asks(&mut session, now);
+        assert_eq!(second.resources.len(), 500);
+        session.failed(now);
+        let wait = waits(&mut session, now);
+        assert!(wait <= 1_000, "{wait}");
+        now += wait;
+    }
 }

@@ -65,7 +65,7 @@ impl Candidate {
         loop {
             let next = Instant::now() + self.lease / LOOKS;
             self.clean_up().await;
-            if let Ok(Election::Won(held, known)) = self.look(&mut fence, roles).await {
+            if let Ok(Some((held, known))) = self.look(&mut fence, roles).await {
                 // An error is that of a call, and has ended the mastership.
                 let _ = self.lead(held, fence, known, roles).await;
                 become_other(roles, None);
@@ -75,8 +75,13 @@ impl Candidate {
         }
     }
 
-    /// Looks who is the master, and becomes it if there is none.
-    async fn look(&self, fence: &mut u32, roles: &watch::Sender<Role>) -> Result<Election, Status> {
+    /// Looks who is the master, and becomes it if there is none: returns its lease then, and whether the list of clients is
+    /// complete.
+    async fn look(
+        &self,
+        fence: &mut u32,
+        roles: &watch::Sender<Role>,
+    ) -> Result<Option<(EtcdLease, bool)>, Status> {
         let Keys { master, fence: counter, learning, clients } = &self.keys;
         // In one transaction, so that all three are of one moment. The comparisons below then say whether anything has
         // changed since.
@@ -94,7 +99,7 @@ impl Candidate {
         if let Some(now) = now {
             let address = String::from_utf8_lossy(&now.value);
             become_other(roles, (address != self.address).then(|| address.into()));
-            return Ok(Election::Other);
+            return Ok(None);
         }
         // The larger of what etcd has and of what this process remembers, plus one. Clients obey the larger fence, even
         // after etcd was restored from an old copy.
@@ -120,12 +125,12 @@ impl Candidate {
         match self.cluster.transact(conditions, writes).await {
             Ok(won) if won.succeeded => {
                 *fence = new;
-                Ok(Election::Won(held, last.is_some() && !is_learning))
+                Ok(Some((held, last.is_some() && !is_learning)))
             }
             lost => {
                 // It may have been written even if there is no answer.
                 self.resign().await;
-                lost.map(|_| Election::Other)
+                lost.map(|_| None)
             }
         }
     }
@@ -246,13 +251,6 @@ impl Candidate {
 
 fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// What a candidate has seen.
-enum Election {
-    /// It is the master now, and whether the list of clients is complete.
-    Won(EtcdLease, bool),
-    Other,
 }
 
 fn read_fence(entry: &KeyValue) -> Result<u32, Status> {

@@ -76,6 +76,8 @@ pub struct Pool {
     /// How the names of clients begin that have another name at each master.
     renamed: Option<Box<str>>,
     changes: Vec<Change>,
+    /// Clients of earlier masters that hold nothing any more, and are still in the list.
+    forgotten: Vec<LeaseHolder>,
     false_claims: u64,
     false_claim: Option<FalseClaim>,
     now: u64,
@@ -167,6 +169,7 @@ impl Pool {
             lead: None,
             renamed: None,
             changes: Vec::new(),
+            forgotten: Vec::new(),
             false_claims: 0,
             false_claim: None,
             now: 0,
@@ -211,8 +214,7 @@ impl Pool {
                 self.renamed.as_deref().is_some_and(|beginning| client.starts_with(beginning))
             };
             let are_known = !clients.iter().any(|client| is_renamed(client));
-            let known = are_known.then_some(clients);
-            let learning = Learning::new(learns_until(now, &template), known);
+            let learning = Learning::new(learns_until(now, &template), clients, are_known);
             self.resources.insert(name, Resource::new(template, Some(learning)));
         }
     }
@@ -226,6 +228,7 @@ impl Pool {
     fn forget(&mut self) {
         self.resources.clear();
         self.changes.clear();
+        self.forgotten.clear();
         self.clients = 0;
     }
 
@@ -261,7 +264,6 @@ impl Pool {
         let is_full = self.resources.len() >= self.max_resources;
         let resource = match self.resources.get_mut(ask.resource) {
             Some(resource) => resource,
-            None if is_full => return Err(AskError::ManyResources),
             None => {
                 let template = self.templates.of(ask.resource).clone();
                 // From the election on, and not from the first request: leases of earlier masters end whether anybody
@@ -269,7 +271,15 @@ impl Pool {
                 let until = learns_until(lead.since, &template);
                 // A resource that no known client has is new: nobody can hold anything of it.
                 let learns = !lead.knew_clients && now < until;
-                let learning = learns.then(|| Learning::new(until, None));
+                if template.is_nothing() && !learns {
+                    // Nobody gets anything of it, so there is nothing to remember. Otherwise requests for names that no
+                    // template has would take the room of those that have one.
+                    return Resource::new(template, None).ask(now, ask, lead.fence);
+                }
+                if is_full {
+                    return Err(AskError::ManyResources);
+                }
+                let learning = learns.then(|| Learning::new(until, BTreeSet::new(), false));
                 self.resources
                     .entry(ask.resource.into())
                     .or_insert(Resource::new(template, learning))
@@ -327,10 +337,11 @@ impl Pool {
         for name in &release.resources {
             let Some(resource) = self.resources.get_mut(name) else { continue };
             // What a client gives back before it has met this master says nothing about what the last one granted it.
+            let before = resource.holders().len();
             if resource.release(&holder, release.sequence, release.fence == lead.fence) {
-                self.clients -= 1;
                 self.changes.push(Change::remove(name, &holder));
             }
+            self.clients -= before - resource.holders().len();
             resource.tick(now, &mut |client| {
                 self.clients -= 1;
                 self.changes.push(Change::remove(name, client));
@@ -341,15 +352,25 @@ impl Pool {
     /// Forgets leases that have ended and divides capacities anew. Call it each 100 ms or so.
     pub fn tick(&mut self, now: u64) {
         let now = self.advance(now);
-        let Self { resources, changes, clients, .. } = self;
+        let Self { resources, changes, clients, forgotten, .. } = self;
         resources.retain(|name, resource| {
             resource.tick(now, &mut |client| {
                 *clients -= 1;
                 changes.push(Change::remove(name, client));
             });
+            let holder = |client| LeaseHolder { resource: name.clone(), client };
+            forgotten.extend(resource.take_forgotten().into_iter().map(holder));
             // One that still learns is kept, even without clients. Its known clients may yet report.
             !resource.is_empty()
         });
+        for _ in 0..forgotten.len().min(FORGOTTEN_AT_ONCE) {
+            let Some(LeaseHolder { resource, client }) = forgotten.pop() else { return };
+            // It may have come since.
+            let holds = resources.get(&resource).is_some_and(|it| it.holders().has(&client));
+            if !holds {
+                changes.push(Change::Remove { resource, client });
+            }
+        }
     }
 
     /// A parent has granted `capacity` of a resource until `until`, by this server's own clock.
@@ -443,6 +464,10 @@ impl Pool {
         self.now
     }
 }
+
+/// Clients of earlier masters that are taken out of the list with one [tick](Pool::tick). After a failover there may be a
+/// hundred thousand, and those that come meanwhile have to be written down first.
+const FORGOTTEN_AT_ONCE: usize = 500;
 
 fn learns_until(since: u64, template: &Template) -> u64 {
     since.saturating_add(with_drift(millis(template.learning.unwrap_or(template.lease))))

@@ -23,6 +23,8 @@ pub(super) struct Resource {
     /// When to divide again.
     next_division: u64,
     learning: Option<Learning>,
+    /// Clients of earlier masters that were known, and have not told anything by the end of learning.
+    forgotten: BTreeSet<Box<str>>,
     /// What the client was granted that has just said that it uses more.
     not_believed: Option<Amount>,
     scratch: Vec<Demand>,
@@ -49,6 +51,7 @@ impl Resource {
             is_dirty: true,
             next_division: 0,
             learning,
+            forgotten: BTreeSet::new(),
             not_believed: None,
             scratch: Vec::new(),
         }
@@ -89,7 +92,12 @@ impl Resource {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.holders.len() == 0 && self.learning.is_none()
+        self.holders.len() == 0 && self.learning.is_none() && self.forgotten.is_empty()
+    }
+
+    /// Clients that have never been here and hold nothing any more.
+    pub(super) fn take_forgotten(&mut self) -> BTreeSet<Box<str>> {
+        std::mem::take(&mut self.forgotten)
     }
 
     pub(super) fn holders(&self) -> &Holders {
@@ -137,8 +145,8 @@ impl Resource {
     }
 
     fn end_learning(&mut self, now: u64) {
-        if self.learning.as_ref().is_some_and(|learning| learning.is_over(now)) {
-            self.learning = None;
+        if let Some(learning) = self.learning.take_if(|learning| learning.is_over(now)) {
+            self.forgotten = learning.unknown;
         }
     }
 
@@ -317,7 +325,7 @@ impl Resource {
         }
     }
 
-    /// A client gives everything back. Returns whether it was here.
+    /// A client gives everything back. Returns whether it may hold something no longer.
     ///
     /// `has_met` says that the client sent this after it had met this master.
     pub(super) fn release(&mut self, client: &str, sequence: u64, has_met: bool) -> bool {
@@ -327,12 +335,13 @@ impl Resource {
         }
         // Otherwise the release may be one that was sent to the last master, and another process of the same name may
         // have been granted something since.
-        if let (Some(learning), true) = (&mut self.learning, has_met) {
-            learning.reported(client);
-        }
+        let was_unknown = match &mut self.learning {
+            Some(learning) if has_met => learning.unknown.remove(client),
+            _ => false,
+        };
         self.holders.leave(client);
         self.is_dirty |= found.is_some();
-        found.is_some()
+        found.is_some() || was_unknown
     }
 }
 
@@ -362,22 +371,24 @@ pub(super) fn with_drift(lease: u64) -> u64 {
 pub(super) struct Learning {
     /// When every grant of the last master has ended.
     until: u64,
-    /// Clients that may hold a lease and have not told yet; `None` if nobody knows who they are.
-    unknown: Option<BTreeSet<Box<str>>>,
+    /// Clients in the list of those that may hold a lease that have not told yet.
+    unknown: BTreeSet<Box<str>>,
+    /// Whether nobody else can hold a lease.
+    are_all_known: bool,
 }
 
 impl Learning {
-    pub(super) fn new(until: u64, known: Option<BTreeSet<Box<str>>>) -> Self {
-        Self { until, unknown: known }
+    pub(super) fn new(until: u64, known: BTreeSet<Box<str>>, are_all_known: bool) -> Self {
+        Self { until, unknown: known, are_all_known }
     }
 
     pub(super) fn is_over(&self, now: u64) -> bool {
-        now >= self.until || self.unknown.as_ref().is_some_and(BTreeSet::is_empty)
+        now >= self.until || (self.are_all_known && self.unknown.is_empty())
     }
 
     /// A client has told what it holds. Returns whether it may hold something that is not known yet.
     pub(super) fn reported(&mut self, client: &str) -> bool {
-        self.unknown.as_mut().is_none_or(|unknown| unknown.remove(client))
+        self.unknown.remove(client) || !self.are_all_known
     }
 }
 

@@ -4,10 +4,13 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::*;
+use crate::client::Action;
 use crate::fair::{Band, Demand, Want};
 use crate::grpc::generated as proto;
 use crate::message::{Release, Request, ResourceRequest, Response};
-use crate::pool::{Answer, AskError, Grant};
+use crate::pool::{Answer, Ask, AskError, Grant};
+use crate::server::Server;
+use crate::template::{Template, Templates};
 
 fn amounts() -> impl Strategy<Value = Amount> {
     prop_oneof![0..=Amount::MAX.millionths(), 0..1_000_000_u64].prop_map(Amount::from_millionths)
@@ -143,4 +146,23 @@ fn a_request_in_the_bytes_of_doorman_is_read() {
     let request = proto::GetCapacityRequest::decode(&*bytes).unwrap().read().unwrap();
     assert_eq!((&*request.client, request.sequence), ("old", 0));
     assert_eq!(request.resources[0].demands, [Demand::of(Amount::units(40)).band(1)]);
+}
+
+#[test]
+fn a_server_of_very_many_resources_asks_for_as_many_at_once_as_its_parent_takes() {
+    let mut server = Server::child("child", Templates::new([Template::from_parent("*")]).unwrap());
+    server.lead(0, 1, Some(Vec::new()), 0);
+    let demands = [Demand::of(Amount::units(1))];
+    for number in 0..1_001 {
+        let resource = number.to_string();
+        server.pool().ask(0, &Ask::new("client", &resource, 1, 1, &demands)).unwrap();
+    }
+    for length in [1_000, 1] {
+        let Action::Ask(request) = server.poll(0) else { panic!("it asks for all of them") };
+        assert_eq!(request.resources.len(), length);
+        check_request(&request, 1_000).unwrap();
+        let answers = vec![Ok(Answer::Keep(Duration::from_secs(1))); length];
+        server.answered(0, &Response { sequence: request.sequence, fence: 1, answers });
+    }
+    assert!(matches!(server.poll(0), Action::Wait(_)));
 }

@@ -327,3 +327,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn asking_for_what_is_not_there_takes_no_room_from_what_is() {
+    let templates = [Template::new("db", Amount::units(100)), Template::new("*", Amount::ZERO)];
+    let mut pool = Pool::new(Templates::new(templates).unwrap()).bounded(1, 9);
+    pool.lead(0, 1, Some(Vec::new()));
+    let demands = [Demand::of(Amount::units(10))];
+    let mut ask = |resource| match pool.ask(0, &Ask::new("one", resource, 1, 1, &demands)) {
+        Ok(Answer::Grant(grant)) => grant.capacity.as_f64(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([ask("absent"), ask("missing"), ask("db")], [0.0, 0.0, 10.0]);
+}

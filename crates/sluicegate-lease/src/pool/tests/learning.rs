@@ -1,6 +1,6 @@
 use super::{SECOND, client, pool, release, seconds};
 use crate::amount::Amount;
-use crate::pool::{Answer, AskError, LeaseHolder, Pool};
+use crate::pool::{Answer, AskError, Change, LeaseHolder, Pool};
 use crate::template::{Template, Templates};
 
 fn hundred() -> Template {
@@ -84,6 +84,51 @@ fn a_known_client_that_releases_has_reported() {
     let mut newcomer = client("newcomer", 100);
     newcomer.fence = 2;
     assert_eq!(newcomer.gets(&mut pool, 2), 100.0);
+}
+
+fn remove(client: &str) -> Change {
+    Change::Remove { resource: "db".into(), client: client.into() }
+}
+
+/// Each later master would wait for it for a whole lease.
+#[test]
+fn a_known_client_that_never_comes_is_taken_out_of_the_list() {
+    for renamed in ["envoy/", "dead"] {
+        let mut pool = Pool::new(Templates::new([hundred()]).unwrap());
+        pool.set_renamed(renamed);
+        let known = ["dead", "lost", "one"]
+            .map(|name| LeaseHolder { resource: "db".into(), client: name.into() });
+        pool.lead(0, 2, Some(known.into()));
+        let mut one = client("one", 10);
+        (one.fence, one.has) = (2, Amount::units(10));
+        for now in [0, 60 * SECOND] {
+            one.gets(&mut pool, now);
+        }
+        pool.tick(60 * SECOND);
+        let add = Change::Add { resource: "db".into(), client: "one".into() };
+        assert_eq!(pool.take_changes().collect::<Vec<_>>(), [add]);
+        // It has met this master, and gives back what the last one granted it.
+        pool.release(60 * SECOND, &release("lost", 9, 2));
+        assert_eq!(pool.take_changes().collect::<Vec<_>>(), [remove("lost")]);
+        pool.tick(66 * SECOND);
+        assert_eq!(pool.take_changes().collect::<Vec<_>>(), [remove("dead")]);
+        // The one that is here is taken out once, when its lease has ended.
+        pool.tick(130 * SECOND);
+        assert_eq!(pool.take_changes().collect::<Vec<_>>(), [remove("one")]);
+        assert_eq!(pool.snapshot(), []);
+    }
+}
+
+#[test]
+fn a_known_client_that_comes_as_learning_ends_stays_in_the_list() {
+    let mut pool = new_master(Some(&["dead", "late"]));
+    let mut late = client("late", 10);
+    late.fence = 2;
+    late.gets(&mut pool, 66 * SECOND);
+    pool.tick(66 * SECOND);
+    let changes: Vec<_> = pool.take_changes().collect();
+    assert!(!changes.contains(&remove("late")), "{changes:?}");
+    assert!(changes.contains(&remove("dead")), "{changes:?}");
 }
 
 #[test]
