@@ -241,7 +241,7 @@ mod tests {
             ),
         ] {
             let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
-            let panic = built.err().expect("it panics");
+            let panic = built.expect_err("it panics");
             let said = panic.downcast_ref::<String>().map(String::as_str);
             let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
             assert_eq!(said, Some(sentence));
