@@ -260,7 +260,9 @@ async fn count_all(service: &Service, reports: Vec<Charge>, until: Instant) {
                 drop(place);
             })),
             // The caller waits, so that no more reports come than are counted.
-            Err(_) => drop(timeout_at(until, counting).await),
+            Err(_) => {
+                let _ = timeout_at(until, counting).await;
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ fn descriptor(key: &str, value: &str, hits: u64, is_negative_hits: bool) -> Rate
     let entry = Entry { key: key.to_owned(), value: value.to_owned() };
     let hits_addend = Some(UInt64Value { value: hits });
     let entries = vec![entry];
-    RateLimitDescriptor { entries, hits_addend, is_negative_hits, ..Default::default() }
+    RateLimitDescriptor { entries, hits_addend, is_negative_hits, ..RateLimitDescriptor::default() }
 }
 
 /// One for each of these users, and what is left for them afterwards.

@@ -76,7 +76,10 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         info!("waiting for the policies of xDS");
         tokio::select! {
             () = following.first() => {}
-            () = signals.stopped() => return Ok(info!("stopped")),
+            () = signals.stopped() => {
+                info!("stopped");
+                return Ok(());
+            }
         }
     }
 

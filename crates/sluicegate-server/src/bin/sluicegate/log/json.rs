@@ -51,8 +51,11 @@ impl Value<'_, '_> {
                 self.draft.number(field, number);
             }
             // The first line of a request is no number.
-            (None | Some(Time | Start | Duration(_) | Status | Bytes), _)
-            | (Some(Request | Fraction(_) | Ignore), _) => {}
+            (
+                None
+                | Some(Time | Start | Duration(_) | Status | Bytes | Request | Fraction(_) | Ignore),
+                _,
+            ) => {}
             (Some(field), _) => self.draft.text(field, &written.to_string()),
         }
         Ok(())
