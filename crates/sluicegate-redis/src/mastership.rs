@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::adapter::ConfigError;
@@ -125,21 +125,20 @@ impl Candidacy {
             address: self.address,
         });
         let (sender, roles) = watch::channel(Role::Other { master: None });
-        let held = Arc::new(());
-        let alive = Arc::downgrade(&held);
-        shared.runtime.spawn(run(Arc::clone(shared), Arc::clone(&candidate), sender, alive));
+        let (held, dropped) = watch::channel(());
+        shared.runtime.spawn(run(Arc::clone(shared), Arc::clone(&candidate), sender, dropped));
         Ok(RedisMastership { redis: self.redis, candidate, roles, _held: held })
     }
 }
 
 /// A candidate for a mastership, and the master if it is elected. Dropped, it resigns: another candidate takes over within a
-/// quarter of the lease.
+/// quarter of the lease. The channel of its roles closes once it has.
 #[derive(Debug)]
 pub struct RedisMastership {
     redis: Redis,
     candidate: Arc<Candidate>,
     roles: watch::Receiver<Role>,
-    _held: Arc<()>,
+    _held: watch::Sender<()>,
 }
 
 impl Mastership for RedisMastership {
@@ -180,17 +179,17 @@ const CHANGES: usize = 500;
 /// The clock of the server may be faster than that of this process by a twentieth.
 const SKEW: u32 = 20;
 
-/// Runs until `held` is dropped, and then resigns.
+/// Runs until the other end of `dropped` is gone, and then resigns.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     candidate: Arc<Candidate>,
     roles: watch::Sender<Role>,
-    held: Weak<()>,
+    mut dropped: watch::Receiver<()>,
 ) {
     let lease = Duration::from_micros(candidate.lease);
     let mut heard = Term::default();
     loop {
-        if held.strong_count() == 0 {
+        if is_gone(&dropped) {
             let resigning = say(&shared, &candidate, heard, &ElectionRequest::Resign);
             let _ = before(shared.runtime.sleep(lease), resigning).await;
             return;
@@ -206,7 +205,7 @@ pub(crate) async fn run(
                 // A new master leads only when it knows who may hold leases, or that nobody can know.
                 let mut term = CurrentTerm { heard: own, until: end(sent, left) };
                 let clients = match is_known {
-                    true => term.clients(&shared, &candidate, &held).await.map(Some),
+                    true => term.clients(&shared, &candidate, &dropped).await.map(Some),
                     false => Some(None),
                 };
                 heard = term.heard;
@@ -234,8 +233,17 @@ pub(crate) async fn run(
             None => lapse(&roles),
         }
         // A candidate looks again when the present mastership may end, and not a quarter of a lease later.
-        before(shared.runtime.sleep(soonest), next).await;
+        let pause = before(shared.runtime.sleep(soonest), next);
+        let gone = async {
+            let _ = dropped.changed().await;
+        };
+        before(gone, pause).await;
     }
+}
+
+/// Whether the other end is gone.
+fn is_gone(dropped: &watch::Receiver<()>) -> bool {
+    dropped.has_changed().is_err()
 }
 
 /// A mastership, as far as it was heard of.
@@ -252,10 +260,10 @@ impl CurrentTerm {
         &mut self,
         shared: &Arc<Shared>,
         candidate: &Candidate,
-        held: &Weak<()>,
+        dropped: &watch::Receiver<()>,
     ) -> Option<Vec<LeaseHolder>> {
         let (mut known, mut cursor) = (Vec::new(), LIST_END.to_vec());
-        while held.strong_count() > 0 && Instant::now() < self.until {
+        while !is_gone(dropped) && Instant::now() < self.until {
             let sent = Instant::now();
             let answer = ask(shared, candidate, self.heard, &ElectionRequest::List(&cursor)).await;
             let Some(page) = answer.and_then(|answer| Page::parse(&answer).ok()) else {
@@ -303,7 +311,8 @@ pub(crate) async fn record(
     Ok(true)
 }
 
-/// The answer, if it comes before the next call is due.
+/// The answer, if it comes before the next call is due. Otherwise the connection is replaced: where its peer is gone without a
+/// word, it would stay open for longer than the mastership lasts.
 async fn ask(
     shared: &Arc<Shared>,
     candidate: &Candidate,
@@ -311,7 +320,17 @@ async fn ask(
     saying: &ElectionRequest<'_>,
 ) -> Option<Vec<u8>> {
     let patience = shared.runtime.sleep(Duration::from_micros(candidate.lease) / CALLS);
-    before(patience, say(shared, candidate, heard, saying)).await.and_then(Result::ok)
+    let node = shared.route.known(shared.route.slot(&candidate.keys[0]));
+    let called = node.and_then(|node| node.current().map(|current| (node, current.generation)));
+    let answer = before(patience, say(shared, candidate, heard, saying)).await;
+    match (&answer, called) {
+        (Some(Ok(_)), Some((node, _))) => node.has_answered_in_time(),
+        (None, Some((node, generation))) => {
+            node.lose(generation, &Failure::new(FailureKind::TooSlow));
+        }
+        _ => {}
+    }
+    answer.and_then(Result::ok)
 }
 
 async fn say(

@@ -151,3 +151,21 @@ fn a_bad_setting_is_named() {
         assert!(error.contains(part), "{part}: {error}");
     }
 }
+
+/// The system may believe in such a connection for minutes, and nobody leads meanwhile.
+#[cfg(feature = "mastership")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_on_which_a_campaign_is_not_answered_is_replaced() {
+    let fake = Fake::new(|name, _| (name == "EVALSHA").then_some(Act::Nothing));
+    let clock = ManualClock::new();
+    let store = store(&fake, &clock);
+    let lease = Duration::from_millis(100);
+    let mastership = store.mastership("quota", "http://10.0.0.7:8083").lease(lease).stand();
+    let _mastership = mastership.expect("a candidate");
+    // The first call waits for the connection. A quarter of the lease is the time for an answer.
+    for calls in [1, 2] {
+        fake.wait_for("EVALSHA", calls);
+        clock.advance(lease / 4);
+    }
+    fake.wait_for("HELLO", 2);
+}

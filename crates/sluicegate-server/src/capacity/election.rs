@@ -94,8 +94,9 @@ async fn until_stopping<M>(
     }
     tell.send_replace(Role::Other { master: None });
     tokio::time::sleep(STEPPING_DOWN).await;
-    // Dropped, it resigns.
+    // Dropped, it resigns. Nobody tells any more once it has.
     held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    while heard.changed().await.is_ok() {}
 }
 
 impl fmt::Debug for Election {

@@ -47,6 +47,9 @@ struct Inner {
     is_stopping: watch::Sender<bool>,
 }
 
+/// A mastership that is not given up ends by itself within this time.
+const RESIGNING: Duration = Duration::from_secs(2);
+
 impl Masters {
     pub(super) fn new(Among { roles, is_stopping }: Among, pulse: Arc<Pulse>) -> Self {
         let (contact, lines) = (Contact::new(), Lines::default());
@@ -75,6 +78,12 @@ impl Masters {
     /// Ends the streams that are passed on and gives up the mastership, because this server stops.
     pub(crate) fn stop(&self) {
         self.0.is_stopping.send_replace(true);
+    }
+
+    /// Waits until the mastership is given up, for as long as that is of use.
+    pub(crate) async fn resigned(&self) {
+        // Each task that hears of the stop has ended then.
+        let _ = timeout(RESIGNING, self.0.is_stopping.closed()).await;
     }
 
     /// Whether this server is the master, as far as it knows.

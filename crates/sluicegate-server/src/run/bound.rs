@@ -100,6 +100,10 @@ impl Bound {
         while tasks.join_next().await.is_some() {}
         // What was counted after an answer is on its way to the store.
         let _ = tokio::time::timeout(drain, service.counted()).await;
+        // The program ends with this, and another server leads at once only if it has heard of that.
+        if let Some(masters) = service.masters() {
+            masters.resigned().await;
+        }
         if let Some(upkeep) = upkeep {
             upkeep.abort();
         }

@@ -261,9 +261,7 @@ impl Node {
         let failure = match outcome {
             Err(failure) if failure.kind().affects_server() => failure,
             _ => {
-                if !self.has_answered.load(Ordering::Relaxed) {
-                    self.has_answered.store(true, Ordering::Relaxed);
-                }
+                self.has_answered_in_time();
                 if permit.succeed() == Transition::Closed {
                     self.context.counters.breaker_closed(&self.name);
                 }
@@ -284,6 +282,14 @@ impl Node {
             if let Some(current) = self.current() {
                 self.lose(current.generation, failure);
             }
+        }
+    }
+
+    /// The connection is of use: it is replaced at once if it is lost.
+    pub(crate) fn has_answered_in_time(&self) {
+        // Read first, because every answer comes here.
+        if !self.has_answered.load(Ordering::Relaxed) {
+            self.has_answered.store(true, Ordering::Relaxed);
         }
     }
 

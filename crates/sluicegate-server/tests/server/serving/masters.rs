@@ -9,7 +9,7 @@ use sluicegate_lease::pool::Change;
 use sluicegate_lease::{Amount, LeaseClient, Mastership, Role};
 use sluicegate_server::{Policies, Server, Service, Tls};
 use sluicegate_tests::certificates::Authority;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 use tonic::{Code, Request};
@@ -22,6 +22,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A mastership that the test decides on.
 struct Decided(watch::Sender<Role>);
+
+/// A mastership that is the test's once it was given up.
+struct GivenUp(watch::Receiver<Role>, Option<oneshot::Sender<()>>);
+
+impl Mastership for GivenUp {
+    fn roles(&self) -> watch::Receiver<Role> {
+        self.0.clone()
+    }
+
+    async fn record(&self, _: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        let _ = self.1.take().map(|dropped| dropped.send(()));
+    }
+}
 
 impl Mastership for Decided {
     fn roles(&self) -> watch::Receiver<Role> {
@@ -87,6 +106,25 @@ async fn any_server_takes_the_calls_of_any_client() {
         timeout(PATIENCE, granted).await.expect("capacity");
     }
     passed(&two).await;
+}
+
+#[tokio::test]
+async fn a_master_ends_only_after_it_has_resigned() {
+    let (role, roles) = watch::channel(master(1));
+    let (dropped, is_given_up) = oneshot::channel();
+    let read = |file: &std::path::Path| Policies::new().capacity(file);
+    let set = |service: sluicegate_server::ServiceBuilder| {
+        service.mastership(GivenUp(roles, Some(dropped)))
+    };
+    let mut server = serve("capacity.toml", CAPACITY, read, set).await;
+    let resigning = tokio::spawn(async move {
+        is_given_up.await.expect("a mastership");
+        // Its task has told the others.
+        drop(role);
+    });
+    drop(server.stop.take());
+    timeout(PATIENCE, server.served).await.expect("it ends").expect("no panic");
+    assert!(resigning.is_finished());
 }
 
 #[tokio::test]
