@@ -193,8 +193,8 @@ fn a_bucket_that_is_ignored_is_forgotten_when_it_is_not_used_or_one_of_many() {
         assert_eq!(report(10 * SECOND, 1), (Ok(1), 0));
     }
     assert_eq!(report(10 * SECOND, 1), (Ok(1), 1));
-    // A second later, it is one of few again.
-    report(11 * SECOND, 1);
+    // From the next second on, it is one of few again.
+    assert_eq!(report(11 * SECOND, 1), (Ok(1), 1));
     assert_eq!(report(11 * SECOND, 1), (Ok(1), 0));
 }
 
