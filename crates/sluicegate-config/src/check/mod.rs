@@ -189,7 +189,7 @@ impl RuleReport {
 /// Everything that the service has to provide, each once.
 fn provided(document: &Document) -> Vec<String> {
     let mut provided = Vec::new();
-    // `sluicegate proxy` reads tokens by itself.
+    // `sluicegate proxy` reads tokens by itself, and has all of these layers.
     let is_proxied = document.upstream.is_some();
     for rule in &document.rules {
         if let Some(Cost::Table(table)) = &rule.cost {
@@ -214,13 +214,13 @@ fn provided(document: &Document) -> Vec<String> {
             provided.extend(load.in_flight.map(|_| "the count of requests in flight".to_owned()));
         }
     }
-    if document.hold_until == Some(HoldUntil::Head) {
+    if document.hold_until == Some(HoldUntil::Head) && !is_proxied {
         provided.push("a layer with `hold_until`, from `Policies::hold_until`".to_owned());
     }
-    if document.dialect.is_some() {
+    if document.dialect.is_some() && !is_proxied {
         provided.push("a layer with `dialect` and `respond`, from `Policies::dialect`".to_owned());
     }
-    if document.throttle.is_some() {
+    if document.throttle.is_some() && !is_proxied {
         provided.push("the throttle's layer, from `Live::throttle`".to_owned());
     }
     provided.sort();

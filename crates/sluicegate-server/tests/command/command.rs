@@ -129,6 +129,54 @@ fn two_files_with_one_domain_are_an_error() {
 }
 
 #[test]
+fn files_that_are_merged_are_checked_as_a_server_reads_them() {
+    let limit = "rate_limit: { unit: day, requests_per_unit: 1 }";
+    let check = |one: &str, other: &str| {
+        let files = Files::new();
+        files.write("a.yaml", &format!("domain: edge\ndescriptors:\n{one}"));
+        files.write("b.yaml", &format!("domain: edge\ndescriptors:\n{other}"));
+        let directory = files.0.path().to_str().expect("a path");
+        let checked = sluicegate(&["check", "--envoy", directory, "--envoy-merge"]);
+        (checked.status.code(), text(&checked.stderr))
+    };
+    let user = format!("- {{ key: user, {limit} }}\n");
+    let path = format!("- {{ key: path, {limit} }}\n");
+    assert_eq!(check(&user, &path), (Some(0), String::new()));
+    let (code, said) = check(&user, &user);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("b.yaml: descriptors: `user` is there already: "), "{said}");
+    let wild = |name: &str| {
+        let value = |at| format!("- {{ key: user, value: '{name}{at}*', {limit} }}\n");
+        (0..200).map(value).collect::<String>()
+    };
+    let (code, said) = check(&wild("a"), &wild("b"));
+    assert_eq!(code, Some(1));
+    assert!(said.contains("`user` has more than 256 values with `*` together"), "{said}");
+    // A file that is not valid is told once.
+    let (code, said) = check(&user, "- { key: user, rate_limit: { unit: fortnight } }");
+    assert_eq!((code, said.matches("fortnight").count()), (Some(1), 1), "{said}");
+    // Two ways with one spelling are two limits.
+    let below = format!("- key: a\n  value: b\n  {limit}\n");
+    assert_eq!(check(&format!("- {{ key: a_b, {limit} }}\n"), &below).0, Some(0));
+}
+
+#[test]
+fn a_proxy_provides_its_layers_itself() {
+    let check = |proxy: &str| {
+        let files = Files::new();
+        let more = "rules = []\nhold_until = \"head\"\n\
+            [throttle]\ncapacity = { in_flight = 9 }\nqueue = \"1 second\"\n";
+        let file = files.write("proxy.toml", &format!("{more}{proxy}"));
+        text(&sluicegate(&["check", "--rules", file.to_str().expect("a path")]).stdout)
+    };
+    let said = check(
+        "[listen]\naddress = \"0.0.0.0:8080\"\n[upstream]\nurl = \"http://127.0.0.1:3000\"\n",
+    );
+    assert!(said.contains("a proxy listens at") && !said.contains("provided by"), "{said}");
+    assert!(check("").contains("provided by the service:"));
+}
+
+#[test]
 fn a_request_is_explained_by_rules() {
     let files = Files::new();
     let file = files.write(

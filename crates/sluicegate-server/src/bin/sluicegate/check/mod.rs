@@ -29,6 +29,9 @@ use crate::terminal::{print, readable};
 pub(crate) struct Check {
     #[command(flatten)]
     files: PolicyFiles,
+    /// Checks files of Envoy's service for a server with `--envoy-merge`: several may have one domain.
+    #[arg(long, requires = "envoy")]
+    envoy_merge: bool,
     #[command(flatten)]
     example: Example,
 }
@@ -38,7 +41,7 @@ pub(crate) struct Check {
 struct Invalid;
 
 pub(crate) fn run(options: &Check) -> ExitCode {
-    let Check { files, example } = options;
+    let Check { files, envoy_merge, example } = options;
     let rules = files.rules.iter().map(|path| {
         Kind::Rules.expect(path).map_err(report)?;
         check_rules(path, example)
@@ -48,9 +51,11 @@ pub(crate) fn run(options: &Check) -> ExitCode {
         Kind::Capacity.expect(path).map_err(report)?;
         check_capacity(path)
     });
-    let checked: Vec<_> =
-        rules.chain(capacity).chain(domains).chain([together(&files.envoy)]).collect();
-    if checked.into_iter().all(|checked| checked.is_ok()) {
+    let others: Vec<_> = rules.chain(capacity).collect();
+    let each: Vec<_> = domains.collect();
+    let is_each_valid = each.iter().all(Result::is_ok);
+    let together = together(&files.envoy, *envoy_merge, is_each_valid);
+    if is_each_valid && others.iter().chain([&together]).all(Result::is_ok) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -65,15 +70,16 @@ fn each_domain(path: &Path, example: &Example) -> Result<(), Invalid> {
     checked.into_iter().collect()
 }
 
-/// Checks what only all files together can have wrong: two with the same domain.
-fn together(files: &[PathBuf]) -> Result<(), Invalid> {
+/// Checks what only all files together can have wrong, as a server reads them: two with the same domain, or what they say
+/// of it if they are merged.
+fn together(files: &[PathBuf], merges: bool, is_each_valid: bool) -> Result<(), Invalid> {
     if files.is_empty() {
         return Ok(());
     }
-    let read = files.iter().try_fold(Policies::new(), Policies::envoy);
+    let read = files.iter().try_fold(Policies::new().merge_domains(merges), Policies::envoy);
     match read {
-        Err(error) if error.is_of_several_files() => Err(report(error)),
         // Everything else was reported with its file.
+        Err(error) if is_each_valid || error.is_of_several_files() => Err(report(error)),
         _ => Ok(()),
     }
 }
