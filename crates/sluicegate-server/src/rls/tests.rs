@@ -30,7 +30,7 @@ fn service() -> (Service, TestStore) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("ratelimit.yaml");
     std::fs::write(&file, LIMITS).expect("a file");
-    let memory = Memory::builder().clock(&ManualClock::new()).build();
+    let memory = Memory::builder().clock(ManualClock::new()).build();
     let store = TestStore::new(memory, Manner::After(ROUND_TRIP));
     let policies = Policies::new().envoy(&file).expect("policies");
     (Service::builder(policies).store(store.clone()).build().expect("a service"), store)
