@@ -109,8 +109,8 @@ impl Server {
             session.set_outstanding(resource, outstanding, self.pool.is_learning(resource));
         }
         let action = session.poll(now);
-        if let Action::Ask(_) = action {
-            self.pool.told_parent();
+        if let Action::Ask(request) = &action {
+            request.resources.iter().for_each(|asked| self.pool.told_parent(&asked.resource));
         }
         action
     }
@@ -118,9 +118,9 @@ impl Server {
     /// The parent has answered.
     pub fn answered(&mut self, now: u64, response: &Response) {
         let Some(session) = &mut self.parent else { return };
+        let asked: Vec<Box<str>> = session.asked().map(Into::into).collect();
         session.answered(now, response);
-        let leased: Vec<Box<str>> = self.pool.leased().map(Into::into).collect();
-        for resource in leased {
+        for resource in asked.into_iter().filter(|resource| self.pool.is_leased(resource)) {
             let (capacity, until) = session.lease(&resource);
             self.pool.supply(&resource, capacity, until);
         }

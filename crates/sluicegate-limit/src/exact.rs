@@ -52,6 +52,17 @@ pub(crate) fn time_left([since, length]: [u64; 2], now: u64) -> u64 {
     length.saturating_sub(now.saturating_sub(since))
 }
 
+/// The earliest moment that a request may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Earliest {
+    /// In this many microseconds from now.
+    At(u64),
+    /// When somebody gives back what is held.
+    Unknown,
+    /// The cost is more than the limit ever allows.
+    Never,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,15 +88,4 @@ mod tests {
         assert_eq!(gcd(7, 86_400_000_000), 1);
         assert_eq!(gcd(5, 0), 5);
     }
-}
-
-/// The earliest moment that a request may come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Earliest {
-    /// In this many microseconds from now.
-    At(u64),
-    /// When somebody gives back what is held.
-    Unknown,
-    /// The cost is more than the limit ever allows.
-    Never,
 }

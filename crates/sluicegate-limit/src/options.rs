@@ -329,7 +329,7 @@ impl Limit {
     /// It is charged with what is admitted and what it would let in at once by itself; the other limits of
     /// the charge are decided as if it were not there. What it records of refusals (strikes, bans, refused
     /// attempts that count), it records of those that it would have refused. A request whose key or cost is missing is
-    /// not charged to it.
+    /// not charged to it, so a trial by a key that the server does not provide counts nothing.
     ///
     /// ```
     /// # extern crate sluicegate_limit as sluicegate;

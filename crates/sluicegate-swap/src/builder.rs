@@ -60,7 +60,8 @@ impl<E: Engine> Swap<E> {
 }
 
 impl<E: Engine> SwapBuilder<E> {
-    /// Sets the prefix of all row keys, `sluicegate:` by default. Stores with the same prefix share their counts.
+    /// Sets the prefix of all row keys, `sluicegate:` by default, in printable ASCII. Stores with the same prefix share their
+    /// counts.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self

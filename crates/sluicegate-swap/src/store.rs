@@ -59,9 +59,14 @@ impl<E: Engine> Swap<E> {
             let rows_at_once = shared.engine.rows_at_once().min(MOST_ROWS);
             return Answer::Later(if rows.len() > rows_at_once {
                 let late = shared.runtime.sleep(shared.deadline);
+                let counting = Arc::clone(&shared);
                 let answer = across::decide(shared, job, (charge, rows), rows_at_once);
-                let in_time = async { before(late, answer).await };
-                Box::pin(async { in_time.await.unwrap_or_else(|| Err(StoreError::too_slow())) })
+                Box::pin(async move {
+                    before(late, answer).await.unwrap_or_else(|| {
+                        counting.counters.failures.add(1);
+                        Err(StoreError::too_slow())
+                    })
+                })
             } else {
                 Box::pin(async move {
                     let guard = reserve(&shared)?;

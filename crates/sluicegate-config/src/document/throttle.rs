@@ -36,8 +36,8 @@ pub(crate) struct Throttle {
     pub(crate) weights: Option<Vec<u32>>,
     /// A header that names the class, believed in requests from named peers only. It goes before `class`.
     pub(crate) class_header: Option<ClassHeader>,
-    /// The class of some requests: the first condition that holds decides. A request whose path can be read in several ways
-    /// is never more critical than a class that one of them has.
+    /// The class of some requests: the first condition that holds decides. A request whose path can be read in several ways,
+    /// or that has a header twice, is never more critical than a class that one of them has.
     #[serde(default)]
     pub(crate) class: Vec<ClassCase>,
     /// The class of all other requests. The default is the lowest class.

@@ -144,7 +144,8 @@ fn keys<'w>(way: &'w LimitPath<'_>) -> impl Iterator<Item = &'w String> {
     way.steps.iter().map(|step| &step.entry.key)
 }
 
-/// A request meets at most one of the limits with the same keys on their way.
+/// A request mostly meets one of the limits with the same keys on their way: more only where two values are spellings of one path
+/// or method.
 fn warn_of_many(ways: &[LimitPath<'_>], found: &mut Diagnostics) {
     let mut several = BTreeSet::new();
     for way in ways.iter().filter(|way| way.limit.rate != Rate::Unlimited) {

@@ -89,6 +89,7 @@ impl Live {
             listeners: RwLock::default(),
             is_stale: AtomicBool::new(false),
             settles_at_head: AtomicBool::new(false),
+            is_proxied: AtomicBool::new(false),
             #[cfg(feature = "throttle")]
             throttle: ThrottleOnce::default(),
         };
@@ -182,6 +183,13 @@ impl Live {
         // No reload comes between the policies and their throttle.
         let _last = self.last();
         self.shared.throttle.of(&self.policies())
+    }
+
+    /// For a proxy that runs by these policies: from now on, a file without `[listen]` or `[upstream]` is refused.
+    #[doc(hidden)]
+    pub fn proxied(&self) {
+        let _last = self.last();
+        self.shared.is_proxied.store(true, Ordering::Relaxed);
     }
 
     /// Until when a served request holds its place in limits of concurrency, for the `hold_until` of a layer. A
@@ -280,10 +288,10 @@ impl Live {
         #[cfg(feature = "throttle")]
         self.shared.throttle.check(document, policies)?;
         let root = DocumentPath::Root;
-        let old = self.in_force();
+        let is_proxied = self.shared.is_proxied.load(Ordering::Relaxed);
         let removed = [
-            ("listen", old.listen().is_some() && policies.listen().is_none()),
-            ("upstream", old.upstream().is_some() && policies.upstream().is_none()),
+            ("listen", is_proxied && policies.listen().is_none()),
+            ("upstream", is_proxied && policies.upstream().is_none()),
         ];
         // A file without them is checked for another program than the proxy that runs.
         if let Some((section, _)) = removed.into_iter().find(|(_, is_removed)| *is_removed) {
@@ -379,6 +387,8 @@ struct Shared {
     is_stale: AtomicBool,
     /// Whether a layer was told to settle at the head of an answer.
     settles_at_head: AtomicBool,
+    /// Whether a proxy runs by the policies.
+    is_proxied: AtomicBool,
     #[cfg(feature = "throttle")]
     throttle: ThrottleOnce,
 }

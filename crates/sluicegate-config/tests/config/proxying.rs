@@ -101,7 +101,13 @@ fn a_proxy_refuses_a_file_that_is_none_of_a_proxy() {
         ("[listen]\naddress = \"127.0.0.1:80\"\n", "[upstream]\nurl = \"http://[::1]:3000\"\n");
     let write = |text: &str| std::fs::write(&path, format!("rules = []\n{text}")).unwrap();
     write(&format!("{listen}{upstream}"));
+    // Another service may have the file of a proxy, and does not need what only a proxy reads.
+    let other = Live::open(&path, Environment::new()).unwrap();
+    write(listen);
+    other.reload().unwrap();
+    write(&format!("{listen}{upstream}"));
     let live = Live::open(&path, Environment::new()).unwrap();
+    live.proxied();
     for (text, section) in [(listen, "upstream"), (upstream, "listen")] {
         write(text);
         let pending = live.pending().unwrap_err().to_string();

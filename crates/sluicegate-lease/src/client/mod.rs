@@ -218,6 +218,12 @@ impl Session {
         self.find(resource).map_or(Amount::ZERO, |held| held.safe)
     }
 
+    /// The resources of the request that is on its way.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &str> {
+        let asked = self.flight.map_or(0, |flight| flight.resources);
+        self.resources().skip(self.turn).take(asked)
+    }
+
     /// Whether a request is on its way.
     pub fn is_waiting(&self) -> bool {
         self.flight.is_some()
@@ -363,8 +369,9 @@ impl Session {
     /// The request has failed, or nobody knows who the master is. The lease goes on; the next request waits a while.
     pub fn failed(&mut self, now: u64) {
         let Some(flight) = self.flight.take() else { return };
-        // The other parts have their turn, whatever is wrong with this one.
+        // The other parts have their turn, whatever is wrong with this one. It has its own again soon after them.
         self.turn += flight.resources;
+        self.round.1 = true;
         if self.turn >= self.resources.len() {
             self.begin_round();
         }

@@ -371,3 +371,15 @@ fn a_part_that_fails_does_not_keep_others_from_their_turn() {
         now += wait;
     }
 }
+
+#[test]
+fn a_part_that_fails_has_its_turn_again_soon_whatever_becomes_of_the_others() {
+    let mut session = crowd(1_500, 1);
+    asks(&mut session, 0);
+    session.failed(0);
+    let now = waits(&mut session, 0);
+    assert_eq!(asked(&mut session, now).len(), 500);
+    let wait = waits(&mut session, now);
+    assert!(wait <= 1_500, "{wait}");
+    assert_eq!(asked(&mut session, now + wait).len(), 1_000);
+}

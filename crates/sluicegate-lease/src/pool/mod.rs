@@ -416,8 +416,8 @@ impl Pool {
     }
 
     /// The parent was told what clients want.
-    pub(crate) fn told_parent(&mut self) {
-        self.resources.values_mut().for_each(Resource::told_parent);
+    pub(crate) fn told_parent(&mut self, resource: &str) {
+        self.resources.get_mut(resource).into_iter().for_each(Resource::told_parent);
     }
 
     /// Whether this server still learns what clients hold of a resource.

@@ -83,7 +83,8 @@ pub trait LimitInternals: Sized {
     fn tidy_log(&self, state: &mut State, now: u64);
 
     /// A part of the limit, for parts that may change from one request to the next. Rows that one part of a bucket or of a
-    /// fixed window has written mean the same in every other part. `None` if the part admits nothing.
+    /// fixed window has written mean the same in every other part, unless the limit is carried: then requests are taken over
+    /// one for one. `None` if the part admits nothing.
     ///
     /// The rate of a bucket is divided exactly. What it holds at once is divided too, and is at least one request. The
     /// counts of windows, logs, stepped refills and concurrency are rounded down, but not below `least`.

@@ -95,7 +95,11 @@ impl RequestFields {
     pub(super) fn found(&mut self, name: Name, number: Option<u64>) {
         let number = number.unwrap_or(0);
         match name {
-            Name::N | Name::BestOf => self.answers = self.answers.max(number),
+            // It stands in a document, even one that JSON does not begin with.
+            Name::N | Name::BestOf => {
+                self.answers = self.answers.max(number);
+                self.is_begun = true;
+            }
             _ => self.other = self.other.max(number),
         }
     }

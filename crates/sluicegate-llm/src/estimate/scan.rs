@@ -61,8 +61,8 @@ impl Default for Scan {
 impl Scan {
     /// What comes next belongs to a value of this name, of which `number` is read already.
     pub(super) fn begin(&mut self, name: Name, number: Option<Number>) {
-        self.expect(name);
-        self.number = number;
+        // The JSON says that its value comes next, however short the name is.
+        (self.name, self.gap, self.number) = (name, GAP, number);
     }
 
     fn expect(&mut self, name: Name) {

@@ -47,7 +47,7 @@ struct Inner {
     is_stopping: watch::Sender<bool>,
 }
 
-/// A mastership that is not given up ends by itself within this time.
+/// As long as the mastership of the command lasts. One with a longer lease may not be given up in time, and then ends with it.
 const RESIGNING: Duration = Duration::from_secs(2);
 
 impl Masters {

@@ -213,6 +213,7 @@ impl Proxy {
     /// certificate cannot be read, no authority of the system can be read for an application with TLS, or the admin port is
     /// open to the world without a token.
     pub async fn bind(self) -> Result<Bound, ServerError> {
+        self.live.proxied();
         let policies = self.live.policies();
         let (Some(listen), Some(upstream)) = (policies.listen(), policies.upstream()) else {
             return Err(ServerError::new(

@@ -77,7 +77,8 @@ pub const MAX_BUCKETS: usize = 1_000;
 pub(super) const MOST_SPARED: usize = 100;
 /// The most buckets of a message that are counted at once. The longest ids take 40 µs each, and others wait meanwhile.
 pub const BUCKETS_AT_ONCE: usize = 16;
-/// The most buckets of all streams together, with those of lost streams, before no further value is taken by a `*`.
+/// The most buckets of all streams together, with those of lost streams, before no further value is taken by a `*`. Those
+/// that the file names may be twice as many.
 const MOST: usize = 100_000;
 /// How often buckets are looked for that have ended or have too little, in milliseconds.
 const SWEEP: u64 = 1_000;
@@ -247,8 +248,9 @@ impl Quotas {
         }
         let Some(source) = self.capacities.source(domain, &bucket) else { return Err(bucket) };
         let is_full = stream.buckets.len() >= MAX_BUCKETS || self.units.len() >= MOST;
-        // The file bounds the buckets that it names. Values that clients choose must not take their places.
-        if is_full && !source.1.is_exact() {
+        // The file bounds the buckets that it names on a stream. Values that clients choose must not take their places. Streams
+        // that are lost leave both behind.
+        if is_full && !source.1.is_exact() || self.units.len() >= 2 * MOST {
             return Err(bucket);
         }
         let terms = Terms::of(source, &bucket);

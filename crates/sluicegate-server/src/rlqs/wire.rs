@@ -155,8 +155,8 @@ mod tests {
         let read = Reports::decode(reports.encode_to_vec().as_slice()).expect("a message");
         assert_eq!((read.domain.as_str(), read.usages.len()), ("edge", MOST_FIELDS - 1));
         assert_eq!(Usage::decode(read.usages[0].clone()), Ok(usage));
-        // Two million fields that nobody knows, in 4 MiB: number 15, a varint of one byte.
-        let mut unknown = [15 << 3, 1].repeat(2 << 20);
+        // Eight million fields that nobody knows, in 16 MiB: number 15, a varint of one byte.
+        let mut unknown = [15 << 3, 1].repeat(8 << 20);
         let read = Reports::decode(unknown.as_slice()).expect("a message");
         assert_eq!((read.fields, read.usages.len()), (MOST_FIELDS, 0));
         // Within the bound, what is no message is no message.

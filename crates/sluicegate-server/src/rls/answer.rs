@@ -160,7 +160,7 @@ async fn later(
     // The plan that was asked about: the domains are the same.
     let plan = Plan::new(domains, request, service.envoy_settings())?;
     // First, so that what is given back is there for the request itself.
-    let given = give_back(service, &plan, until).await;
+    let given = give_back(service, &plan, (until, deadline)).await;
     let pending = pending.unwrap_or_else(|| ask(service, &plan, left(until)));
     let decision = pending.decided().await?;
     let (answer, reports) = judged(service, request, &plan, decision, &given);
@@ -199,10 +199,14 @@ fn judged(
 }
 
 /// Gives the credits of a request back, all at a time. Returns the status of each afterwards.
-async fn give_back(service: &Service, plan: &Plan<'_>, until: Instant) -> Vec<Option<LimitStatus>> {
+async fn give_back(
+    service: &Service,
+    plan: &Plan<'_>,
+    time: (Instant, Duration),
+) -> Vec<Option<LimitStatus>> {
     let credits = plan.credits();
     let mut giving: Vec<_> = credits
-        .map(|(debit, hits)| (Box::pin(give_one_back(service, debit, hits, until)), None))
+        .map(|(debit, hits)| (Box::pin(give_one_back(service, debit, hits, time)), None))
         .collect();
     poll_fn(|cx| {
         let mut is_over = true;
@@ -222,7 +226,7 @@ async fn give_one_back(
     service: &Service,
     debit: &Debit,
     hits: u64,
-    until: Instant,
+    (until, deadline): (Instant, Duration),
 ) -> Option<LimitStatus> {
     let nothing = Charge::of(debit.limit, debit.key, 0);
     let decision = service.take(nothing.clone(), left(until)).decided().await.ok().flatten();
@@ -231,8 +235,12 @@ async fn give_one_back(
     charged.cost = hits;
     service.store().settle(&charged, &status.receipt, 0);
     // A store elsewhere settles in the background. The answer to a call that follows on the same connection says that it
-    // has, so that what is given back is there for a server that the client asks next.
-    let decision = service.peek(&nothing, left(until)).decided().await.ok().flatten();
+    // has, so that what is given back is there for a server that the client asks next. A slow store is not asked: the charge
+    // of the request needs the time that is left.
+    let decision = match left(until) > deadline * 2 / 3 {
+        true => service.peek(&nothing, left(until)).decided().await.ok().flatten(),
+        false => None,
+    };
     Some(decision.and_then(first).unwrap_or_else(|| {
         let most = status.limit.capacity();
         status.remaining = status.remaining.saturating_add(hits).min(most);

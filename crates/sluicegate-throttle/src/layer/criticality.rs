@@ -33,8 +33,8 @@ impl<V: View> Criticality<V> for Class {
 }
 
 /// Gives requests the class `class` if `condition` certainly holds. [`otherwise`](When::otherwise) sets the class
-/// of the others. If the condition may hold, because a path can be read in several ways, a request is of the less
-/// critical of the two.
+/// of the others. If the condition may hold, because a path can be read in several ways or a header is there twice, a
+/// request is of the less critical of the two.
 ///
 /// ```
 /// use sluicegate::Claim;

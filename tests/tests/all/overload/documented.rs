@@ -8,7 +8,7 @@ use sluicegate_tests::overload::{QUEUE, SHARE};
 const PAGES: [(&str, &str); 4] = [
     ("README.md", include_str!("../../../../crates/sluicegate-throttle/README.md")),
     ("guide/overload.md", include_str!("../../../../crates/sluicegate/src/guide/overload.md")),
-    ("wire/overload.rs", include_str!("../../../../benches/src/wire/overload.rs")),
+    ("wire/serve.rs", include_str!("../../../../benches/src/wire/serve.rs")),
     ("critical_path.rs", include_str!("../../../../examples/critical_path.rs")),
 ];
 

@@ -31,7 +31,8 @@ use crate::store::{Answer, AtOnce, Never, Store, StoreError};
 /// | concurrency | the count, rounded down; below one, nothing is admitted, or one if the part is fixed |
 ///
 /// Use buckets unless you need another algorithm. Their part may change at any time: a bucket that was spent is spent
-/// in every part, and so is a fixed window. When a member leaves, the others grow into its part after the
+/// in every part, and so is a fixed window, unless the limit is [carried](Limit::carried), as those of policy files are:
+/// then another part takes over the number of requests. When a member leaves, the others grow into its part after the
 /// [bound](Fleet#the-bound); if a bucket takes longer to fill than that, they add at most the burst that the member had
 /// left. The same holds for a member that joins.
 ///

@@ -30,7 +30,9 @@ pub(super) fn read(
             &mut left, &mut read, slice, &mut room, &mut made, &mut piece, &mut total, &mut state,
         );
         let code = CODE + state.alloc_u8.map / CODES_OF_MAP;
-        if !show(&piece[..made], BYTE * (read - begin) + code * codes.take()) {
+        // What is made is paid for by itself.
+        let work = (BYTE * (read - begin)).saturating_sub(made) + code * codes.take();
+        if !show(&piece[..made], work) {
             return Progress { read, end: End::Spent };
         }
         let end = match result {

@@ -67,10 +67,10 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let own = ports.tls_certificate.as_deref().zip(ports.tls_key.as_deref());
     let service = masters.among(service, files.capacity.is_some(), own)?;
     let service = store.under(service).build()?;
-    // The store has said by now which limits it can keep.
-    // There may be long to wait before the ports are open. What the system does by default about a signal is nothing in the first
-    // process of a container, and ends any other process at SIGHUP.
+    // It may take long until the ports are open. By default, the first process of a container ignores signals, and SIGHUP ends any
+    // other process.
     let mut signals = Signals::new()?;
+    // The store has said by now which limits it can keep.
     let mut following = xds.map(|xds| service.policies().follow(xds));
     if let Some(following) = following.as_mut().filter(|_| !no_wait) {
         info!("waiting for the policies of xDS");

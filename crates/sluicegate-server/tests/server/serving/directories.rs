@@ -118,10 +118,10 @@ fn files_of_one_domain_are_merged_if_told_so_and_what_both_have_is_an_error() {
         assert!(all.contains(limit), "{all}");
     }
     for (twice, said) in [
-        (file("edge", 1), "`user` is in"),
+        (file("edge", 1), "`user` is there already"),
         (
             file("edge", 1).replace("key: user", "key: user\n  value: a"),
-            "`user` with the value `a`",
+            "`user` with the value `a` is there already",
         ),
     ] {
         write("e.yaml", &twice);

@@ -35,6 +35,12 @@ pub(super) enum Field {
     Ignore,
 }
 
+impl Field {
+    pub(super) fn is_time(self) -> bool {
+        matches!(self, Self::Time | Self::Start)
+    }
+}
+
 const SECOND: u64 = 1_000_000_000;
 
 /// Most named fields of a format.

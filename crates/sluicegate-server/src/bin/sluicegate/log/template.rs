@@ -148,7 +148,8 @@ impl Template {
         let mut rest = line.strip_prefix(&*self.start)?;
         let mut parts = self.parts.iter();
         while let Some(Part { field, end }) = parts.next() {
-            let next = parts.as_slice().first().map_or("", |next| &next.end);
+            let time = parts.as_slice().first().filter(|next| next.field.is_time());
+            let next = time.map_or("", |next| &next.end);
             let at = find(rest, end, *field, next)?;
             draft.text(*field, &rest[..at]);
             rest = &rest[at + end.len()..];

@@ -197,6 +197,12 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
             r#"127.0.0.1 - a [b [10/Oct/2001:00:00:00 +0000] [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl""#,
             "971186136000 GET / 200 5B 127.0.0.1 user-agent=curl",
         ),
+        // Brackets around anything else.
+        (
+            r#"$remote_addr [$time_local] "$request" $status $request_time [$proxy_upstream_name] [$upstream_addr] [$request_id]"#,
+            r#"10.0.0.1 [02/Jan/2023:03:04:05 +0000] "GET /a HTTP/1.1" 200 0.010 [default-web-80] [10.0.0.7:80] [7f3a]"#,
+            "1672628644990 GET /a 200 10000us 10.0.0.1",
+        ),
         // One duration in two units is one duration.
         (
             r#"%h %t "%r" %D %T"#,
