@@ -120,9 +120,11 @@ impl Server {
         let Some(session) = &mut self.parent else { return };
         let asked: Vec<Box<str>> = session.asked().map(Into::into).collect();
         session.answered(now, response);
-        for resource in asked.into_iter().filter(|resource| self.pool.is_leased(resource)) {
-            let (capacity, until) = session.lease(&resource);
-            self.pool.supply(&resource, capacity, until);
+        for resource in asked {
+            if self.pool.is_leased(&resource) {
+                let (capacity, until) = session.lease(&resource);
+                self.pool.supply(&resource, capacity, until);
+            }
         }
     }
 
