@@ -95,11 +95,7 @@ impl RequestFields {
     pub(super) fn found(&mut self, name: Name, number: Option<u64>) {
         let number = number.unwrap_or(0);
         match name {
-            // It stands in a document, even one that JSON does not begin with.
-            Name::N | Name::BestOf => {
-                self.answers = self.answers.max(number);
-                self.is_begun = true;
-            }
+            Name::N | Name::BestOf => self.answers = self.answers.max(number),
             _ => self.other = self.other.max(number),
         }
     }

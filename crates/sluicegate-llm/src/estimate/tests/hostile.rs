@@ -193,13 +193,8 @@ fn a_byte_behind_a_document_lowers_nothing() {
         more(&[&packed[..], b"x"].concat());
         more(&gzip(format!("{text}x").as_bytes()));
     }
-    let answers = output(r#"{"n": 100, "messages": []}"#);
-    for text in [
-        r#"/**/{"n": 100, "messages": []}"#,
-        r#"{"n": /* a comment of some length */ 100, "messages": []}"#,
-    ] {
-        assert_eq!(output(text), answers, "{text}");
-    }
+    let comment = r#"{"n": /* a comment of some length */ 100, "messages": []}"#;
+    assert_eq!(output(comment), output(r#"{"n": 100, "messages": []}"#));
 }
 
 #[test]
