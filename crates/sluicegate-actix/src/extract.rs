@@ -10,7 +10,8 @@ use sluicegate_core::response::LazyDecision;
 /// The decision about the request being handled, as an extractor.
 ///
 /// With limits on top of one another it is that of the innermost. An `Option<CurrentDecision>` is for
-/// handlers that also serve routes without a limit.
+/// handlers that also serve routes without a layer. A request that a layer did not charge, such as that of a customer without limits,
+/// has a decision without limits.
 ///
 /// ```
 /// use sluicegate_actix::CurrentDecision;
@@ -44,8 +45,8 @@ impl FromRequest for CurrentDecision {
     }
 }
 
-/// A handler asked for a decision that was not made: its route has no limit, the limit leaves no extensions, or its
-/// store failed.
+/// A handler asked for the decision about a request that no layer has seen: there is none on its route, or it was told to leave no
+/// extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct NotLimited;
 

@@ -10,6 +10,10 @@ impl Extensions for ActixExtensions<'_> {
     fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.0.extensions_mut().insert(value);
     }
+
+    fn has<T: Send + Sync + 'static>(&self) -> bool {
+        self.0.extensions().contains::<T>()
+    }
 }
 
 /// The head of a response.
@@ -28,6 +32,10 @@ impl<'a, B> ActixHead<'a, B> {
 impl<B> Extensions for ActixHead<'_, B> {
     fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.response.extensions_mut().insert(value);
+    }
+
+    fn has<T: Send + Sync + 'static>(&self) -> bool {
+        self.response.extensions().contains::<T>()
     }
 }
 

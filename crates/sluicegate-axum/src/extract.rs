@@ -11,7 +11,8 @@ use sluicegate::response::LazyDecision;
 /// The decision about the request being handled, as an extractor.
 ///
 /// With layers on top of one another it is that of the innermost. An
-/// `Option<CurrentDecision>` is for handlers that also serve routes without a limit.
+/// `Option<CurrentDecision>` is for handlers that also serve routes without a layer. A request that a layer did not charge, such as
+/// that of a customer without limits, has a decision without limits.
 ///
 /// ```
 /// use sluicegate_axum::CurrentDecision;
@@ -55,8 +56,8 @@ fn current(parts: &Parts) -> Option<CurrentDecision> {
     parts.extensions.get().map(LazyDecision::decision).map(CurrentDecision)
 }
 
-/// A handler asked for the decision about a request that no layer has decided about: there is none on
-/// its route, it was told to leave no extensions, or its store failed.
+/// A handler asked for the decision about a request that no layer has seen: there is none on its route, or it was told to leave no
+/// extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct NotLimited;
 

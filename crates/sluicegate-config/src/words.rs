@@ -192,7 +192,7 @@ fn joined(f: &mut Formatter<'_>, keys: &[Key], by: &str) -> fmt::Result {
     f.write_str(&keys.join(by))
 }
 
-/// The names as alternatives. `None` if there are none.
+/// The names as alternatives: the first 20, and how many more there are. `None` if there are none.
 pub fn one_of<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
     /// A file may have thousands, and each of them may be missing in thousands of places.
     const MOST: usize = 20;

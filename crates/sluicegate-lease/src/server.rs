@@ -42,8 +42,7 @@ impl Server {
     pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<LeaseHolder>>, seed: u64) {
         self.pool.lead(now, fence, known);
         self.close_parent();
-        // Each master begins above all sequence numbers of the last, and one that goes on with its fence after a pause above
-        // its own.
+        // Its numbers are above those of all earlier masters. A master that goes on with its fence begins above its own.
         let first = (fence << 32).max(self.last);
         // The parent knows all masters by one name and one instance, so each takes over what the last one held.
         let session = || Session::new(self.name.clone(), first, seed).instance(MASTERS);

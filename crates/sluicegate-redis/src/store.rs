@@ -78,7 +78,7 @@ impl Redis {
     fn recall(&self, charge: &Charge) -> Option<Outcome> {
         let shared = &self.0;
         let refusal = shared.refusals.recall(charge)?;
-        // Slots of a cluster may be on servers with different clocks.
+        // Slots of a cluster may be on servers with different clocks. `Charge::keys` passes over shadows, whose rows count here.
         let is_one_server = matches!(shared.route, Route::One(_)) || {
             let mut keys = charge.debits().map(|debit| &debit.key);
             let first = keys.next();

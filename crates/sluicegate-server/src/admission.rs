@@ -22,8 +22,8 @@ pub(crate) type Paid = adapter::Paid<Arc<Enforcer>>;
 /// What core's admission says about a request.
 pub(crate) type Admission = adapter::Admission<Arc<Enforcer>, TokioTimer>;
 
-/// The decision about a request; `None` if it passes in spite of it: the store cannot decide and the service lets requests pass
-/// then, or a rule serves what exceeds its limit.
+/// The decision about a request; `None` if the request passes without one: the store cannot decide and the service lets requests
+/// pass then, or a rule serves what exceeds its limit.
 pub(crate) type Decided = Result<Option<Decision>, StoreError>;
 
 /// A decision, or what becomes one.

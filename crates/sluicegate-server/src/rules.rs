@@ -33,7 +33,10 @@ impl<V: View> Rule<V> for Rules {
             return self.live.charge(view, charge);
         }
         let mut owed = Charge::new();
-        self.live.charge(view, &mut owed)?;
+        if let Err(missing) = self.live.charge(view, &mut owed) {
+            // The rules after the one that lacks its key are not asked.
+            tracing::debug!(%missing, "without shadow mode, a request would be answered with an error");
+        }
         for debit in owed.debits() {
             charge.add(as_shadow(debit.limit), debit.key, debit.cost)?;
         }
@@ -52,6 +55,25 @@ impl KnownLimits for Rules {
 
 fn as_shadow(limit: Limit) -> Limit {
     limit.try_shadow().unwrap_or(limit)
+}
+
+/// Rules for requests whose responses the server does not see: what they charge stands.
+#[derive(Debug, Clone)]
+pub(crate) struct StandingRules(pub(crate) Rules);
+
+impl<V: View> Rule<V> for StandingRules {
+    #[inline]
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        self.0.charge(view, charge)?;
+        charge.stand();
+        Ok(())
+    }
+}
+
+impl KnownLimits for StandingRules {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.0.each_limit(each);
+    }
 }
 
 /// Rules with another cost than theirs, if the client has one.

@@ -10,6 +10,10 @@ impl adapter::Extensions for HttpExtensions<'_> {
     fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.0.insert(value);
     }
+
+    fn has<T: Send + Sync + 'static>(&self) -> bool {
+        self.0.get::<T>().is_some()
+    }
 }
 
 /// The head of a response of the `http` crate.
@@ -30,6 +34,10 @@ impl<'a, B> HttpHead<'a, B> {
 impl<B> adapter::Extensions for HttpHead<'_, B> {
     fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.response.extensions_mut().insert(value);
+    }
+
+    fn has<T: Send + Sync + 'static>(&self) -> bool {
+        self.response.extensions().get::<T>().is_some()
     }
 }
 

@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use actix_web::{App, HttpRequest, HttpResponse, test, web};
 use sluicegate_actix::adapter::Refusal;
 use sluicegate_actix::key::{Const, Optional};
-use sluicegate_actix::{CurrentDecision, First, Limit, RateLimit, Route};
+use sluicegate_actix::{CurrentDecision, First, Header, Limit, RateLimit, Route};
 
 #[actix_web::test]
 async fn a_route_that_is_missing_is_the_servers_500_and_never_unlimited() {
@@ -71,10 +71,16 @@ async fn handlers_extract_the_decision_where_there_is_one() {
     async fn perhaps(decision: Option<CurrentDecision>) -> String {
         decision.map_or("free", |_| "limited").to_owned()
     }
+    async fn uncharged(CurrentDecision(decision): CurrentDecision) -> String {
+        format!("{:?}", decision.remaining())
+    }
     let limit = || RateLimit::new(Limit::per_minute(5).by(CLIENT));
+    let optional = || RateLimit::new(Limit::per_minute(3).by(Optional(Header("x-user"))));
     let app = test::init_service(
         App::new()
             .service(web::resource("/told").wrap(limit()).to(told))
+            .service(web::resource("/uncharged").wrap(optional()).to(uncharged))
+            .service(web::resource("/inside").wrap(optional()).wrap(limit()).to(told))
             .service(web::resource("/perhaps").wrap(limit()).to(perhaps))
             .service(web::resource("/off").wrap(limit().extensions(false)).to(perhaps))
             .route("/free", web::get().to(perhaps))
@@ -82,6 +88,8 @@ async fn handlers_extract_the_decision_where_there_is_one() {
     )
     .await;
     assert_eq!(body(send(&app, "/told", "alice").await).await, "4");
+    assert_eq!(body(send(&app, "/uncharged", "alice").await).await, "None");
+    assert_eq!(body(send(&app, "/inside", "alice").await).await, "4");
     assert_eq!(body(send(&app, "/perhaps", "alice").await).await, "limited");
     assert_eq!(body(send(&app, "/off", "alice").await).await, "free");
     assert_eq!(body(send(&app, "/free", "alice").await).await, "free");

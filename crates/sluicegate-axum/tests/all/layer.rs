@@ -9,9 +9,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use sluicegate_axum::adapter::Refusal;
+use sluicegate_axum::key::Optional;
 use sluicegate_axum::response::Problem;
 use sluicegate_axum::rule::By;
-use sluicegate_axum::{CurrentDecision, Ip, Limit, ManualClock, Memory, RateLimitLayer, Route};
+use sluicegate_axum::{
+    CurrentDecision, Header, Ip, Limit, ManualClock, Memory, RateLimitLayer, Rejection, Route,
+};
 use tower::ServiceExt;
 
 fn store() -> Memory {
@@ -101,6 +104,33 @@ async fn handlers_can_ask_for_the_decision() {
     assert_eq!(text(send(&app, "/", "192.0.2.1:1").await).await, "2");
     assert_eq!(text(send(&app, "/either", "192.0.2.1:1").await).await, "false");
     assert_eq!(statuses(&app, "/unlimited", "192.0.2.1:1", 1).await, [500]);
+}
+
+#[tokio::test]
+async fn a_handler_is_told_that_nothing_limits_a_request_that_is_not_charged() {
+    let told = || {
+        get(|CurrentDecision(decision): CurrentDecision| async move {
+            decision.remaining().map_or_else(|| "no limit".to_owned(), |left| left.to_string())
+        })
+    };
+    let users = Limit::per_minute(3).by(Optional(Header("x-user")));
+    let users = RateLimitLayer::new(users).store(store());
+    let all = RateLimitLayer::new(Limit::per_minute(5).by(Ip::peer())).store(store());
+    let inside = Router::new().route("/inside", told().layer(users.clone())).layer(all);
+    let app = Router::new().route("/", told().layer(users)).merge(inside);
+    assert_eq!(text(send(&app, "/", "192.0.2.1:1").await).await, "no limit");
+    // What a layer further out has decided stays.
+    assert_eq!(text(send(&app, "/inside", "192.0.2.1:1").await).await, "4");
+}
+
+#[tokio::test]
+async fn a_layer_on_trial_serves_requests_without_a_key() {
+    for (rejection, status) in [(Rejection::block(), 500), (Rejection::shadow(), 200)] {
+        let layer = RateLimitLayer::new(Limit::per_minute(1).by(Ip::peer())).rejection(rejection);
+        let app = Router::new().route("/", get(|| async {})).layer(layer.store(store()));
+        let request = Request::get("/").body(Body::empty()).unwrap();
+        assert_eq!(app.oneshot(request).await.unwrap().status(), status);
+    }
 }
 
 #[tokio::test]

@@ -214,14 +214,17 @@ fn provided(document: &Document) -> Vec<String> {
             provided.extend(load.in_flight.map(|_| "the count of requests in flight".to_owned()));
         }
     }
-    if document.hold_until == Some(HoldUntil::Head) && !is_proxied {
-        provided.push("a layer with `hold_until`, from `Policies::hold_until`".to_owned());
-    }
-    if document.dialect.is_some() && !is_proxied {
-        provided.push("a layer with `dialect` and `respond`, from `Policies::dialect`".to_owned());
-    }
-    if document.throttle.is_some() && !is_proxied {
-        provided.push("the throttle's layer, from `Live::throttle`".to_owned());
+    if !is_proxied {
+        if document.hold_until == Some(HoldUntil::Head) {
+            provided.push("a layer with `hold_until`, from `Policies::hold_until`".to_owned());
+        }
+        if document.dialect.is_some() {
+            provided
+                .push("a layer with `dialect` and `respond`, from `Policies::dialect`".to_owned());
+        }
+        if document.throttle.is_some() {
+            provided.push("the throttle's layer, from `Live::throttle`".to_owned());
+        }
     }
     provided.sort();
     provided.dedup();

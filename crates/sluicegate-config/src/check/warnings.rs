@@ -159,7 +159,7 @@ impl Warnings<'_> {
                 self.of_pattern(pattern, &path);
             }
         }
-        // With a pattern of its bytes, it is for no other spelling.
+        // With a wildcard of the same bytes beside it, the exception is for no other spelling.
         if when.not.as_ref().is_some_and(|not| not.path.is_some() && not.wildcards.is_empty()) {
             self.warn(
                 &path.name("not").name("path"),

@@ -21,7 +21,7 @@ use crate::source::DocumentPath;
 #[derive(Clone)]
 pub(super) enum Cost {
     Fixed(u64),
-    /// More than the limits of 1 hold that a rule has which refuses every request.
+    /// The cost of a rule that refuses every request. Its limits are 1, and this is more.
     Block,
     Header(CostFrom<Header<Name>>),
     Query(CostFrom<Query<Name>>),

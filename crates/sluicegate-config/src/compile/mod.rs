@@ -24,7 +24,7 @@ use sluicegate_core::adapter::{Charge, Hold, Index};
 use sluicegate_core::key::{Missing, Proxies, View};
 use sluicegate_core::limit::MAX_LIMITS;
 use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
-use sluicegate_core::{Limit, Rejection};
+use sluicegate_core::{Ip, Limit, Rejection};
 use sluicegate_llm::Dialect;
 
 use self::context::Context;
@@ -62,7 +62,7 @@ pub struct Policies {
     rules: Arc<Rules>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Rules {
     list: Vec<Rule>,
     /// Finds the rules that may apply to a request.
@@ -81,6 +81,7 @@ struct Rules {
     upstream: Option<proxy::Upstream>,
     trusted: Option<Proxies>,
     client_header: Option<String>,
+    ip: Ip,
     #[cfg(feature = "throttle")]
     throttle: Option<throttle::Throttling>,
 }
@@ -124,11 +125,25 @@ impl Policies {
         let trusted = document.proxies.as_ref();
         let client_header = trusted.and_then(|spec| spec.header.clone());
         let trusted = trusted.and_then(|spec| Proxies::try_from(&spec.trusted).ok());
-        let mut rules =
-            Rules { hold, listen, upstream, trusted, client_header, ..Rules::default() };
         let count = document.rules.len();
         let mut names = HashSet::with_capacity(count);
-        rules.reserve(count);
+        let mut rules = Rules {
+            list: Vec::with_capacity(count),
+            index: Index::default(),
+            owners: HashMap::with_capacity(count),
+            rows: HashMap::with_capacity(count),
+            counts_tokens: false,
+            tokens_settled_by: None,
+            hold,
+            dialect: None,
+            listen,
+            upstream,
+            trusted,
+            client_header,
+            ip: context.ip.clone(),
+            #[cfg(feature = "throttle")]
+            throttle: None,
+        };
         for (index, spec) in document.rules.iter().enumerate() {
             let path = list.index(index);
             let rule = Rule::new(spec, &path, &context);
@@ -228,6 +243,13 @@ impl Policies {
         self.rules.counts_tokens
     }
 
+    /// The first rule whose charge depends on when and how a request is answered: by `count_if`, by `settle` other than that of tokens, or
+    /// by a limit of requests in flight.
+    pub fn needs_answer(&self) -> Option<&str> {
+        let mut rules = self.rules.list.iter();
+        rules.find(|rule| rule.needs_answer).map(|rule| rule.name.as_str())
+    }
+
     /// Whether a rule that counts tokens of a language model may charge this request. Then its body has to be read, and that
     /// of its answer, as [`Estimate`](sluicegate_llm::Estimate) and
     /// [`UsageReader`](sluicegate_llm::UsageReader) do.
@@ -271,6 +293,11 @@ impl Policies {
         self.rules.client_header.as_deref()
     }
 
+    /// Finds the address of a client, as the keys `ip` of the document do.
+    pub fn ip(&self) -> &Ip {
+        &self.rules.ip
+    }
+
     pub(crate) fn tokens_settled_by(&self) -> Option<usize> {
         self.rules.tokens_settled_by
     }
@@ -295,13 +322,6 @@ const DISARMS: &str = "a degraded request is charged by no rule, so it would byp
                        the only rule of the file";
 
 impl Rules {
-    /// Makes room for this many rules of one limit.
-    fn reserve(&mut self, count: usize) {
-        self.list.reserve(count);
-        self.owners.reserve(count);
-        self.rows.reserve(count);
-    }
-
     /// Adds a rule. Its limits must not have the names of another rule's limits.
     fn add(&mut self, rule: Option<Rule>, path: &DocumentPath<'_>, context: &Context<'_>) {
         let Some(rule) = rule else { return };

@@ -31,6 +31,8 @@ pub(super) struct Rule {
     pub(super) fewest: usize,
     /// Whether the charge is one of tokens, which are read in bodies.
     pub(super) counts_tokens: bool,
+    /// Whether what it charges depends on when and how a request is answered, but for tokens.
+    pub(super) needs_answer: bool,
 }
 
 impl Rule {
@@ -63,8 +65,14 @@ impl Rule {
         };
         let counts_tokens = matches!(&spec.cost, Some(Cost::Table(table)) if table.tokens.is_some())
             || matches!(&spec.settle, Some(Settle::Table(table)) if table.tokens.is_some());
-        let name = spec.name.clone();
-        Some(Self { name, words, when, by, refused: refused?, groups, fewest, counts_tokens })
+        let is_held = groups
+            .iter()
+            .flat_map(|one| &one.limits)
+            .any(|limits| limits.iter().any(Limit::is_held));
+        let is_settled = spec.settle.is_some() && !counts_tokens;
+        let needs_answer = is_held || is_settled || !spec.count_if.is_empty();
+        let (name, refused) = (spec.name.clone(), refused?);
+        Some(Self { name, words, when, by, refused, groups, fewest, counts_tokens, needs_answer })
     }
 
     /// Whether it may charge this request.
@@ -124,9 +132,11 @@ fn may_be_absent(key: &document::Key) -> bool {
 impl<V: View> CoreRule<V> for Rule {
     #[inline]
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        match &self.when {
-            Some(when) if !when.holds(view)? => Ok(()),
-            _ => self.by.charge(view, charge),
+        match self.when.as_ref().map_or(Ok(true), |when| when.holds(view)) {
+            Ok(true) => self.by.charge(view, charge),
+            Ok(false) => Ok(()),
+            Err(_) if self.are_shadows() => Ok(()),
+            Err(missing) => Err(missing),
         }
     }
 }

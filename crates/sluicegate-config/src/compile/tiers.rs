@@ -43,17 +43,15 @@ pub(super) fn by_tier(
     let by_tier = match chosen? {
         TierKey::Tier(text) => tiers.by_tier(text),
         TierKey::Customer(text) => {
-            match context.customers.get() {
-                // A document may have very many customers, and very many rules that look them up.
-                Some(known) => tiers.share_customers(known),
-                None => {
-                    // Customers with an unknown tier are reported elsewhere.
-                    let customers = document.customers.iter();
-                    let customers =
-                        customers.filter(|(_, tier)| document.tiers.contains_key(*tier));
-                    context.check(path, tiers.assign_all(customers))?;
-                    context.customers.get_or_init(|| tiers.clone());
-                }
+            // A document may have very many customers, and very many rules that look them up.
+            if let Some(known) = context.customers.get() {
+                tiers.share_customers(known);
+            } else {
+                // Customers with an unknown tier are reported elsewhere.
+                let customers = document.customers.iter();
+                let customers = customers.filter(|(_, tier)| document.tiers.contains_key(*tier));
+                context.check(path, tiers.assign_all(customers))?;
+                context.customers.get_or_init(|| tiers.clone());
             }
             tiers.by_customer(text)
         }

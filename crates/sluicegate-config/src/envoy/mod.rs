@@ -54,11 +54,11 @@ use crate::source::{Diagnostic, PolicyError};
 ///
 /// There are four differences:
 ///
-/// - A value of a path or of a method is compared as `path` and `method` in a file of ours are: `/login` is also `/%6cogin`,
+/// - A value of a path or of a method matches as `path` and `method` do in our own files: `/login` is also `/%6cogin`,
 ///   and `GET` is also `HEAD`, so that no spelling gets around a limit. This holds for values without `*`, braces and dot
 ///   segments, and for paths with a `/*` at the end. Other values with `*` are compared byte for byte, so a client can spell
-///   a path in another way. Where a value takes the place of a limit for other values, it does so for the bytes in the file
-///   alone. So a limit for `HEAD` does not replace the one for `GET`: a request with `HEAD` is counted by both.
+///   a path in another way. A limit for one value replaces the limit for other values only where the bytes are those in the
+///   file. So a limit for `HEAD` does not replace the one for `GET`: a request with `HEAD` is counted by both.
 /// - The file does not contain the descriptors of a request; Envoy's routes do. Here, a request has every list of keys
 ///   that leads to a limit and whose parts, according to [`Descriptors`], it has.
 /// - A request that one limit refuses is charged by none. The service charges the other limits. A limit of 0 requests

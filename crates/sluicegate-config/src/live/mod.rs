@@ -135,7 +135,6 @@ impl Live {
     /// one of the limits, for instance, or [`throttle`](Self::throttle) has returned `None` and the policies have one.
     pub fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
         let mut last = self.last();
-        self.must_fit(&last, None, &policies)?;
         let changes = self.put_in_force(&mut last, None, policies)?;
         drop(last);
         self.publish(&Event::Reloaded(changes.clone()));
@@ -261,9 +260,8 @@ impl Live {
         contents: Contents,
     ) -> Result<Changes, PolicyError> {
         let compiled = file.compile(&contents).and_then(|(document, policies)| {
-            let fits = self.must_fit(&last, Some(&document), &policies);
-            fits.and_then(|()| self.put_in_force(&mut last, Some(document), policies))
-                .map_err(|error| error.in_file(file.name()))
+            let changes = self.put_in_force(&mut last, Some(document), policies);
+            changes.map_err(|error| error.in_file(file.name()))
         });
         let event = match &compiled {
             Ok(changes) => Event::Reloaded(changes.clone()),
@@ -308,12 +306,14 @@ impl Live {
         }
     }
 
+    /// Puts policies in force that the running service can take up.
     fn put_in_force(
         &self,
         last: &mut Last,
         document: Option<Document>,
         policies: Policies,
     ) -> Result<Changes, PolicyError> {
+        self.must_fit(last, document.as_ref(), &policies)?;
         #[cfg(feature = "throttle")]
         self.shared.throttle.change(document.as_ref(), &policies)?;
         let old = self.policies();

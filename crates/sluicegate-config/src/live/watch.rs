@@ -169,11 +169,12 @@ impl Directories {
         let near = Arc::new(Mutex::new(BTreeSet::new()));
         let known = Arc::clone(&near);
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            if ABOVE && event.as_ref().is_ok_and(|event| !concerns(&known, event)) {
+            let is_beside = |event: &notify::Event| {
+                !concerns(&known.lock().unwrap_or_else(PoisonError::into_inner), event)
+            };
+            if ABOVE && event.as_ref().is_ok_and(is_beside) {
                 return;
             }
-            drop(known);
             let about = event.iter().find(|event| event.paths.iter().any(&is_about));
             if let Some(written) = about.and_then(|event| written(event.kind)) {
                 notifier.written(written);

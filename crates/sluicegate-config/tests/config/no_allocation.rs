@@ -70,7 +70,7 @@ fn nothing_is_allocated_for_a_charge_of_one_limit() {
     }
 }
 
-/// The most bytes that were in use while a file of so many rules and customers was compiled.
+/// The most bytes that were in use while a file with this number of rules and customers was compiled.
 fn compiled(rules: usize, customers: usize, tiers: &str, tier: &str) -> (u64, Option<PolicyError>) {
     let rule = |at| {
         format!(

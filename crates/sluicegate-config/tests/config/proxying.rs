@@ -117,7 +117,6 @@ fn a_proxy_refuses_a_file_that_is_none_of_a_proxy() {
         assert_eq!(pending, refused);
         assert!(live.policies().upstream().is_some() && live.policies().listen().is_some());
     }
-    write("");
     live.replace(Policies::new(&read_toml("rules = []").unwrap(), &Environment::new()).unwrap())
         .unwrap_err();
 }

@@ -42,4 +42,7 @@ impl From<Box<Decision>> for LazyDecision {
 pub trait Extensions {
     /// Leaves `value` there.
     fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T);
+
+    /// Whether there is a value of this type.
+    fn has<T: Send + Sync + 'static>(&self) -> bool;
 }

@@ -37,6 +37,10 @@ impl<S> Enforcer<S> {
     pub fn mark<E: AsEnforcer>(&self, paid: &Paid<E>, request: &mut impl Extensions) {
         if self.extensions != LeaveDecision::Nowhere {
             paid.leave_decision(request);
+            // A handler that asks is told that nothing limits this request, or what a layer further out has decided.
+            if !paid.is_decided() && !request.has::<LazyDecision>() {
+                request.leave(LazyDecision::from(Box::new(paid.decision())));
+            }
         }
         if paid.is_degraded() {
             request.leave(Degraded);

@@ -110,7 +110,8 @@ conditions! {
     /// ```
     Header;
     /// Holds if the parameter is `value`, after its name and value are percent-decoded. If the parameter is there
-    /// twice, one of the values has to be equal, and under [`Not`](crate::condition::Not) all of them. A parameter without a value, as in `?debug`, equals the empty text.
+    /// twice, one of the values has to be equal, and under [`Not`](crate::condition::Not) all of them. A parameter
+    /// without a value, as in `?debug`, equals the empty text.
     Query;
     /// Holds if the cookie is `value`, after its name and value are percent-decoded. If the cookie is sent twice, one
     /// of the values has to be equal, and under [`Not`](crate::condition::Not) all of them.

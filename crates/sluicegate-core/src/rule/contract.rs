@@ -43,6 +43,16 @@ pub trait Rule<V: View>: KnownLimits {
 pub trait KnownLimits {
     /// Shows each limit that is known. A rule that knows none shows none.
     fn each_limit(&self, each: &mut dyn FnMut(&Limit));
+
+    /// Whether there are limits, and all of them are [shadows](Limit::shadow). They refuse nothing.
+    fn are_shadows(&self) -> bool {
+        let (mut any, mut all) = (false, true);
+        self.each_limit(&mut |limit| {
+            any = true;
+            all &= limit.is_shadow();
+        });
+        any && all
+    }
 }
 
 /// One rule for many layers, if it is expensive or impossible to clone.

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cost::{cost_fn, cost_from};
-use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, Readings, View};
+use crate::key::{Const, Global, Ip, KeyBuf, Missing, Optional, Query, Readings, View};
 use crate::limit::{Limit, Limits, MAX_LIMITS};
 use crate::store::charge::Charge;
 
@@ -168,6 +168,15 @@ fn a_shadow_whose_key_or_cost_is_missing_refuses_nothing() {
     // One of these decides, and cannot without the key.
     let mixed = Limits::from([MINUTE.shadow(), HOUR]).by(Query("user"));
     assert!(charge(&mixed, &nobody).expect_err("no user").is_client());
+}
+
+/// The peer of these requests is not known, which the server has to mend.
+#[test]
+fn a_shadow_whose_condition_cannot_be_evaluated_refuses_nothing() {
+    let inside = || Ip::peer().within(["10.0.0.0/8"]).expect("a network");
+    let trial = MINUTE.named("new").shadow().by(Global).when(inside());
+    assert_eq!(charge(&(HOUR.by(Global), trial), &free()), Ok(vec![(HOUR, 1)]));
+    assert!(charge(&MINUTE.by(Global).when(inside()), &free()).expect_err("no peer").is_server());
 }
 
 #[test]

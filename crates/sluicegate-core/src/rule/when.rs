@@ -21,7 +21,12 @@ impl<R, F> When<R, F> {
 
 impl<V: View, R: Rule<V>, F: Condition<V>> Rule<V> for When<R, F> {
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        if self.applies.holds(view)? { self.rule.charge(view, charge) } else { Ok(()) }
+        match self.applies.holds(view) {
+            Ok(true) => self.rule.charge(view, charge),
+            Ok(false) => Ok(()),
+            Err(_) if self.rule.are_shadows() => Ok(()),
+            Err(missing) => Err(missing),
+        }
     }
 }
 

@@ -79,7 +79,7 @@ const LONGEST_WAIT: u64 = 60_000;
 const MAX_GREETINGS: u32 = 3;
 /// The most resources in one request, and the most demands of theirs together. With the longest names, that is about 400 KiB,
 /// and servers take no more by default.
-const MOST_AT_ONCE: usize = 1_000;
+pub(crate) const MOST_AT_ONCE: usize = 1_000;
 const MOST_DEMANDS: usize = 4_000;
 /// A round in which nothing was answered yet.
 const NEW_ROUND: (u64, bool) = (u64::MAX, false);

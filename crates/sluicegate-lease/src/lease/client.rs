@@ -9,7 +9,7 @@ use super::shared::{Entry, Shared};
 use super::task::Task;
 use super::transport::{Transport, TransportError};
 use crate::amount::Amount;
-use crate::client::{OnLoss, Session};
+use crate::client::{MOST_AT_ONCE, OnLoss, Session};
 use crate::fair::Demand;
 use crate::limit::Wants;
 use crate::message::millis;
@@ -217,5 +217,5 @@ impl LeaseBuilder {
     }
 }
 
-/// As many resources as a server answers for in one request.
-const MAX_RESOURCES: usize = 1_000;
+/// All are given back in one release, and by default a server takes no more in it.
+const MAX_RESOURCES: usize = MOST_AT_ONCE;

@@ -261,7 +261,6 @@ impl Pool {
             // Perhaps there is a newer master, or the client lies: this is for the mastership to find out.
             return Err(AskError::NotMaster);
         }
-        let is_full = self.resources.len() >= self.max_resources;
         let resource = match self.resources.get_mut(ask.resource) {
             Some(resource) => resource,
             None => {
@@ -276,7 +275,7 @@ impl Pool {
                     // template has would take the room of those that have one.
                     return Resource::new(template, None).ask(now, ask, lead.fence);
                 }
-                if is_full {
+                if self.resources.len() >= self.max_resources {
                     return Err(AskError::ManyResources);
                 }
                 let learning = learns.then(|| Learning::new(until, BTreeSet::new(), false));
@@ -336,8 +335,8 @@ impl Pool {
         let holder = release.holder();
         for name in &release.resources {
             let Some(resource) = self.resources.get_mut(name) else { continue };
-            // What a client gives back before it has met this master says nothing about what the last one granted it.
             let before = resource.holders().len();
+            // What a client gives back before it has met this master says nothing about what the last one granted it.
             if resource.release(&holder, release.sequence, release.fence == lead.fence) {
                 self.changes.push(Change::remove(name, &holder));
             }
@@ -363,8 +362,8 @@ impl Pool {
             // One that still learns is kept, even without clients. Its known clients may yet report.
             !resource.is_empty()
         });
-        for _ in 0..forgotten.len().min(FORGOTTEN_AT_ONCE) {
-            let Some(LeaseHolder { resource, client }) = forgotten.pop() else { return };
+        let first = forgotten.len().saturating_sub(FORGOTTEN_AT_ONCE);
+        for LeaseHolder { resource, client } in forgotten.drain(first..).rev() {
             // It may have come since.
             let holds = resources.get(&resource).is_some_and(|it| it.holders().has(&client));
             if !holds {
@@ -417,7 +416,9 @@ impl Pool {
 
     /// The parent was told what clients want.
     pub(crate) fn told_parent(&mut self, resource: &str) {
-        self.resources.get_mut(resource).into_iter().for_each(Resource::told_parent);
+        if let Some(resource) = self.resources.get_mut(resource) {
+            resource.told_parent();
+        }
     }
 
     /// Whether this server still learns what clients hold of a resource.

@@ -23,7 +23,7 @@ pub(super) struct Resource {
     /// When to divide again.
     next_division: u64,
     learning: Option<Learning>,
-    /// Clients of earlier masters that were known, and have not told anything by the end of learning.
+    /// Clients in the list of earlier masters that had not reported when learning ended.
     forgotten: BTreeSet<Box<str>>,
     /// What the client was granted that has just said that it uses more.
     not_believed: Option<Amount>,
@@ -92,7 +92,7 @@ impl Resource {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.holders.len() == 0 && self.learning.is_none() && self.forgotten.is_empty()
+        self.holders.len() == 0 && self.learning.is_none()
     }
 
     /// Clients that have never been here and hold nothing any more.
@@ -325,7 +325,7 @@ impl Resource {
         }
     }
 
-    /// A client gives everything back. Returns whether it may hold something no longer.
+    /// A client gives everything back. Returns whether it may have held something until now.
     ///
     /// `has_met` says that the client sent this after it had met this master.
     pub(super) fn release(&mut self, client: &str, sequence: u64, has_met: bool) -> bool {
@@ -371,7 +371,7 @@ pub(super) fn with_drift(lease: u64) -> u64 {
 pub(super) struct Learning {
     /// When every grant of the last master has ended.
     until: u64,
-    /// Clients in the list of those that may hold a lease that have not told yet.
+    /// Clients in the list of earlier masters that have not reported yet.
     unknown: BTreeSet<Box<str>>,
     /// Whether nobody else can hold a lease.
     are_all_known: bool,

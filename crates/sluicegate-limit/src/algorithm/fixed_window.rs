@@ -16,7 +16,7 @@ pub(crate) struct FixedWindow {
     period: u64,
     /// Whether a window begins with its first request instead of at a multiple of the period.
     pub(crate) from_first: bool,
-    /// The count of the limit of which this is a part.
+    /// The count of the whole limit. It is `count` unless this is a part.
     whole: u64,
 }
 

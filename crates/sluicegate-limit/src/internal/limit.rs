@@ -18,8 +18,7 @@ pub trait LimitInternals: Sized {
     /// Compares like `==`, but faster: the identity already includes the name.
     fn is_same(&self, other: &Self) -> bool;
 
-    /// Whether both show the same name, if they have the same identity. Limits that are shown under another name than that
-    /// of their row may not.
+    /// Whether two limits of one identity show the same name. Limits that are counted in one row may have different names.
     fn is_named_like(&self, other: &Self) -> bool;
 
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing to

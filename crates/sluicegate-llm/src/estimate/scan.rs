@@ -65,10 +65,6 @@ impl Scan {
         (self.name, self.gap, self.number) = (name, GAP, number);
     }
 
-    fn expect(&mut self, name: Name) {
-        (self.name, self.gap) = (name, if is_short(name) { SHORT_GAP } else { GAP });
-    }
-
     /// Reads the next bytes.
     pub(super) fn read(&mut self, bytes: &[u8], asked: &mut RequestFields) {
         for &byte in bytes {
@@ -131,7 +127,9 @@ impl Scan {
         if self.length > 0 {
             match self.name() {
                 Name::Other => self.gap = self.gap.saturating_sub(self.length),
-                name => self.expect(name),
+                name => {
+                    (self.name, self.gap) = (name, if is_short(name) { SHORT_GAP } else { GAP });
+                }
             }
             self.length = 0;
         }

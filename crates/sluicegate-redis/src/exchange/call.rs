@@ -68,7 +68,7 @@ pub(super) fn reserve(shared: &Shared) -> Result<Reservation, Failure> {
     shared.background.call().ok_or_else(|| Failure::new(FailureKind::Full))
 }
 
-/// Prepares an operation that has its place in the background by `reserve`.
+/// Prepares an operation. `reserve` gives it its place in the background.
 pub(super) fn begin_within(
     shared: &Arc<Shared>,
     operation: Operation,
@@ -79,7 +79,7 @@ pub(super) fn begin_within(
 ) -> Result<PendingReply, Failure> {
     let node = shared.route.known(slot);
     let permit = node.as_ref().map(|node| enter(shared, node)).transpose()?;
-    // Before anything is sent.
+    // Before anything is sent, so that a late answer can be awaited.
     let reservation = Some(reserve()?);
     // Before the call: what other calls change from here on makes its answer worthless.
     let observation = shared.refusals.observe(operation, &charge);

@@ -52,7 +52,7 @@ pub(crate) fn by_slot(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec
 /// What was charged so far. It is given back when this is dropped.
 struct PartialCharge<'s> {
     shared: &'s Arc<Shared>,
-    /// The place of the whole charge in the background, which giving back has too: so that it finds room however many
+    /// The place of the whole charge in the background. Giving back uses it too, so that there is room for it however many
     /// settlements are under way.
     reservation: Arc<Reservation>,
     paid: Vec<(Debit, Receipt)>,

@@ -21,8 +21,8 @@ const CONCURRENT_SCRIPTS: usize = 8;
 
 type Rows = Vec<(Vec<u8>, u64)>;
 
-/// The renewals under way, by the address of their node in memory: it lives as long as the map that names it. Slots
-/// without a known node form a group of their own.
+/// The renewals under way, by the address of their node in memory. A node may get the address of one that has gone. Its rows
+/// then wait until the renewal of that one ends. Slots without a known node form a group of their own.
 type Renewals = BTreeMap<Option<usize>, JoinHandle<()>>;
 
 /// Starts the task, unless it runs already.

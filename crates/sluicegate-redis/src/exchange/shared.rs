@@ -44,7 +44,7 @@ impl Shared {
         }
     }
 
-    /// A call has ended. The node that was called learns it, if it is known, and after a failure the servers are looked at.
+    /// A call has ended. Tells the node that was called, if it is known. After a failure, looks at the servers.
     pub(crate) fn learn(
         &self,
         called: Option<(&Arc<Node>, &mut Permit)>,

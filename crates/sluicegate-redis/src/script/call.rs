@@ -251,7 +251,7 @@ impl Call<'_> {
     }
 }
 
-/// For each of so many rows, whether the places of the caller were missing.
+/// Whether the places of the caller were missing, for each of the rows of the call.
 pub(crate) fn missing(reply: &[u8], rows: usize) -> Result<Vec<bool>, Malformed> {
     let mut bytes = Bytes(reply);
     let missing = (0..rows).map(|_| bytes.flag()).collect::<Result<_, _>>()?;

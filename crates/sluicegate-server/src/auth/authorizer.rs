@@ -15,7 +15,7 @@ use sluicegate_llm::Dialect;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
-use crate::rules::{Enforcer, Rules};
+use crate::rules::{Enforcer, Rules, StandingRules};
 use crate::status::{Latency, RequestOutcome};
 
 /// The field of an answer that says that the request goes ahead although it exceeds a limit, and that the application
@@ -31,7 +31,7 @@ pub(super) const NOT_NAMED: &str =
 /// authorizer.
 #[derive(Clone)]
 pub struct Authorizer {
-    limited: RateLimitFor<Allow, Rules, BoxStore, ProxiedRequest, Option<Dialect>>,
+    limited: RateLimitFor<Allow, StandingRules, BoxStore, ProxiedRequest, Option<Dialect>>,
     proxies: Proxies,
     latency: Latency,
 }
@@ -46,7 +46,7 @@ impl Authorizer {
     ) -> Self {
         let rejection = rules.live().rejection();
         let dialect = rules.live().dialect();
-        let layer = RateLimitLayerFor::<_, _, _, ProxiedRequest>::new(rules)
+        let layer = RateLimitLayerFor::<_, _, _, ProxiedRequest>::new(StandingRules(rules))
             .store(service.store.clone())
             .respond(dialect.clone())
             .rejection(rejection)

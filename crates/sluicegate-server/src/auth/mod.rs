@@ -8,7 +8,7 @@
 //!   `ext_authz`.
 //! - [`add`]: Envoy's `ext_authz` over gRPC.
 //!
-//! A proxy asks once, before the response is known. So a rule that counts responses by their status counts nothing, and a
+//! A proxy asks once, before the response is known. So a rule that counts responses by their status counts every request, and a
 //! limit of requests in flight lets each one go at once.
 
 mod authorizer;

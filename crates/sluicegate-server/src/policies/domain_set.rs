@@ -244,7 +244,7 @@ mod tests {
 
     const RATE: &str = "rate_limit: { unit: day, requests_per_unit: 1 }";
 
-    /// Files of one domain, each with so many of these descriptors.
+    /// A number of files of one domain, each with `each` descriptors of this key.
     fn merged(files: usize, each: usize, key: &str, value: &str) -> Result<Set, PoliciesError> {
         let text = |file| {
             let descriptor =

@@ -40,8 +40,9 @@
 //! - A request beyond `upstream.requests` is answered at once with 503 and `Retry-After: 1`, and its limits give back what
 //!   they have charged. `[throttle]` with a `queue` lets requests wait instead.
 //! - The body of a request whose tokens are counted is kept until it has been read, up to `listen.body` bytes. All of them
-//!   together have room for 128 MiB, or for 16 of the largest length if that is more. A request beyond that is answered with
-//!   503 and `Retry-After: 1` before its limits are asked. The client has `read_timeout` for the next piece, and has to send
+//!   together have room for 128 MiB, or for 16 of the largest length if that is more. A client takes no more than is left, so
+//!   half of it alone; clients are told apart as the key `ip` does. A request beyond that is answered with 503 and
+//!   `Retry-After: 1` before its limits are asked. The client has `read_timeout` for the next piece, and has to send
 //!   16 KiB a second beyond the first `read_timeout`.
 //! - A response with two lengths, or with another transfer encoding than `chunked`, is answered with 502.
 //! - An application that cannot be reached is answered with 502, one that takes too long with 504, as problem documents

@@ -195,6 +195,7 @@ mod tests {
     use hyper::server::conn::http1;
     use hyper::service::service_fn;
     use hyper_util::rt::TokioIo;
+    use sluicegate::key::KeyBuf;
     use sluicegate_config::{Environment, Policies, read_toml};
     use tokio::io::AsyncWriteExt;
     use tokio::sync::mpsc;
@@ -215,7 +216,7 @@ mod tests {
             let body = Upload::watch(request).0.into_body();
             let body = ComingBody::new(body, TIME, live.clone());
             let room = Room::new(10 * piece);
-            let body = if is_kept { body.kept(room.begin()) } else { body };
+            let body = if is_kept { body.kept(room.begin(KeyBuf::new())) } else { body };
             let read = read.clone();
             async move {
                 let _ = read.send(body.collect().await.map(|body| body.to_bytes().len()));

@@ -14,6 +14,7 @@ use http_body::Body;
 use http_body_util::{BodyExt, Either};
 use sluicegate::RateLimitLayer;
 use sluicegate::adapter::HttpView;
+use sluicegate::key::KeyBuf;
 use sluicegate::observe::Watch;
 use sluicegate::service::RateLimit;
 use sluicegate::store::BoxStore;
@@ -81,10 +82,15 @@ impl Stack {
         request: Request<Upload>,
     ) -> Result<Response<StackBody>, Infallible> {
         let Self { limits, estimate, room, read_timeout, live } = self;
-        let counts_tokens = live.policies().counts_tokens_of(&HttpView::<_>::new(&request));
+        let policies = live.policies();
+        let view = HttpView::<_>::new(&request);
+        let counts_tokens = policies.counts_tokens_of(&view);
+        let kept = counts_tokens.then(|| {
+            // The proxy knows the peer of each request.
+            room.begin(KeyBuf::from_view(policies.ip(), &view).unwrap_or_default())
+        });
         let mut request = request.map(|body| ComingBody::new(body, read_timeout, live));
-        if counts_tokens {
-            let kept = room.begin();
+        if let Some(kept) = kept {
             request.extensions_mut().insert(Arc::clone(&kept));
             request = request.map(|body| body.kept(kept));
         }

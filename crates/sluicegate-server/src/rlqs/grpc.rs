@@ -24,7 +24,8 @@ use crate::service::Service;
 /// The path of the only method.
 const PATH: &str = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 /// The largest message, in bytes. Clients choose the values in the ids of buckets, and a message that is too large ends the
-/// stream of all of them. While a server answers, an Envoy keeps buckets of about 3 MiB; while it is away, it keeps what comes.
+/// stream of all of them. While a server answers, an Envoy keeps about 3 MiB of buckets. While none answers, it keeps every
+/// bucket.
 const LARGEST: usize = 16 << 20;
 /// The name of an Envoy, in the metadata of its stream.
 const CLIENT: &str = "x-sluicegate-client";

@@ -33,7 +33,7 @@ pub(super) enum Reported {
     TooLarge(Bytes),
 }
 
-/// Reads a part of a report. `None` if it has no id, or one with too many keys, as no file has it.
+/// Reads a part of a report. `None` if it has no id, or if the id has more keys than any file.
 pub(super) fn usage(bytes: Bytes) -> Result<Option<Reported>, &'static str> {
     if bytes.len() > LONGEST_USAGE {
         return Ok(id_of(&bytes).map(Reported::TooLarge));

@@ -73,12 +73,12 @@ pub const MAX_BUCKETS: usize = 1_000;
 /// The most ignored buckets of a stream that its Envoy may keep while they are in use, from one sweep to the next.
 ///
 /// An Envoy reports all that it keeps every 5 seconds: 500 of these and [`MAX_BUCKETS`], with the longest ids, are 3 MiB.
-/// One that it has to forget costs a message with its next request.
+/// A bucket that the Envoy has to forget costs another message when the next request for it comes.
 pub(super) const MOST_SPARED: usize = 100;
 /// The most buckets of a message that are counted at once. The longest ids take 40 µs each, and others wait meanwhile.
 pub const BUCKETS_AT_ONCE: usize = 16;
-/// The most buckets of all streams together, with those of lost streams, before no further value is taken by a `*`. Those
-/// that the file names may be twice as many.
+/// How many buckets all streams may have together, with those of lost streams, before a `*` takes no new value. With buckets
+/// that the file names, there may be twice as many.
 const MOST: usize = 100_000;
 /// How often buckets are looked for that have ended or have too little, in milliseconds.
 const SWEEP: u64 = 1_000;
@@ -117,7 +117,7 @@ impl Quotas {
         has_ended
     }
 
-    /// Puts other capacities in force. The same again change nothing.
+    /// Puts other capacities in force. Does nothing if they are in force already.
     pub fn set_capacities(&mut self, capacities: Arc<Capacities>) {
         if Arc::ptr_eq(&self.capacities, &capacities) {
             return;

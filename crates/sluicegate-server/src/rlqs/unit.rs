@@ -91,7 +91,7 @@ impl Terms {
     }
 }
 
-/// The time to live of an assignment for a lease of so many milliseconds, in seconds.
+/// The time to live of an assignment, in seconds. The lease is in milliseconds.
 fn time_to_live(lease: u64) -> u64 {
     lease.saturating_sub(MARGIN) / 1_000
 }

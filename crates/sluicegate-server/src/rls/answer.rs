@@ -1,7 +1,7 @@
 use std::fmt::Display;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use sluicegate_config::envoy::service::{
@@ -198,7 +198,7 @@ fn judged(
     (answer, reports)
 }
 
-/// Gives the credits of a request back, all at a time. Returns the status of each afterwards.
+/// Gives the credits of a request back, all at once. Returns the status of each afterwards.
 async fn give_back(
     service: &Service,
     plan: &Plan<'_>,
@@ -259,7 +259,7 @@ async fn count_all(service: &Service, reports: Vec<Charge>, until: Instant) {
         let mut counting =
             Box::pin(async move { count(&owned, report, Instant::now() + deadline).await });
         // A store in this process is done with it at once.
-        if counting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+        if poll_fn(|cx| Poll::Ready(counting.as_mut().poll(cx))).await.is_ready() {
             continue;
         }
         match Arc::clone(service.counting()).try_acquire_owned() {

@@ -98,7 +98,7 @@ impl Bound {
         // Nobody listens any more if every port has failed.
         let _ = stopping.send(true);
         while tasks.join_next().await.is_some() {}
-        // What was counted after an answer is on its way to the store.
+        // Reports are counted after the answers to their calls, and some may not be counted yet.
         let _ = tokio::time::timeout(drain, service.counted()).await;
         // The program ends with this, and another server leads at once only if it has heard of that.
         if let Some(masters) = service.masters() {

@@ -17,13 +17,17 @@ use super::error::ServerError;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How the system finds out that a client has gone without an end of its connection, like one that has lost its network: a
-/// client that has sent nothing for 30 seconds is asked three times within another 30. While something is on its way to the
-/// client, the system gives up by its count of retransmissions instead, after a quarter of an hour on Linux. nginx and HAProxy
-/// leave this to the system, which by default never asks. Go asks each connection after 15 seconds.
+/// client that has sent nothing for 30 seconds is asked three times within another 30. nginx and HAProxy leave this to the
+/// system, which by default never asks. Go asks each connection after 15 seconds.
 const ASKING: TcpKeepalive = TcpKeepalive::new()
     .with_time(Duration::from_secs(30))
     .with_interval(Duration::from_secs(10))
     .with_retries(3);
+
+/// How long what is on its way to a client may not arrive (RFC 5482). Nobody is asked meanwhile, and Linux would give up by
+/// its count of retransmissions, after a quarter of an hour.
+#[cfg(target_os = "linux")]
+const ARRIVING: Duration = Duration::from_secs(60);
 
 /// What clients connect to: a port of TCP, or a Unix socket.
 pub(crate) trait Acceptor: Sized + Send + Sync + 'static {
@@ -76,7 +80,10 @@ impl Acceptor for TcpListener {
 /// answer and a call that streams have no other time.
 fn ask(stream: &TcpStream) {
     // A connection that has ended by now has no options.
-    let _ = SockRef::from(stream).set_tcp_keepalive(&ASKING);
+    let socket = SockRef::from(stream);
+    let _ = socket.set_tcp_keepalive(&ASKING);
+    #[cfg(target_os = "linux")]
+    let _ = socket.set_tcp_user_timeout(Some(ARRIVING));
 }
 
 /// Serves a connection, whose first byte has come, until it ends. Once the port stops, it ends after its last answer. Its
@@ -256,7 +263,10 @@ mod tests {
         let time = socket.tcp_keepalive_time().expect("an option");
         let interval = socket.tcp_keepalive_interval().expect("an option");
         let retries = socket.tcp_keepalive_retries().expect("an option");
-        let told = format!("{is_asked} {}", (time + interval * retries).as_secs());
+        let asked = (time + interval * retries).as_secs();
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.tcp_user_timeout().expect("an option"), Some(ARRIVING));
+        let told = format!("{is_asked} {asked}");
         let _ = stream.write_all(told.as_bytes()).await;
     }
 

@@ -212,6 +212,10 @@ impl Server {
         } else if counts_tokens {
             tracing::warn!("{UNSEEN}");
         }
+        let policies = self.service.rules().map(|rules| rules.live().policies());
+        if let Some(rule) = policies.as_ref().and_then(|policies| policies.needs_answer()) {
+            tracing::warn!("the rule `{rule}` {UNANSWERED}");
+        }
         let tls = self.tls.as_ref().map(LiveCertificate::read).transpose()?;
         let certificate = tls.as_ref().map(LiveCertificate::in_force);
         if let (Some(masters), Some(tls)) = (self.service.masters(), &self.tls) {
@@ -279,6 +283,9 @@ impl Server {
 /// What the server cannot see.
 const UNSEEN: &str = "a rule counts tokens, which only clients of `POST /v1/take` can tell: a proxy that asks about a request \
                       shows no body, so that each request costs the `default` or is answered with an error";
+
+const UNANSWERED: &str = "depends on the response, which a proxy that asks about a request does not show: every request counts, and a limit of \
+                          requests in flight lets each one go at once. `sluicegate proxy` and clients of `POST /v1/take` show it";
 
 /// Checks that an admin port is on the loopback address, or has a token.
 ///

@@ -90,10 +90,16 @@ const KEPT: usize = 2 * 1024 * 1024;
 /// each connection has buffers of its own.
 const ROOM: usize = 128 << 20;
 
-/// A client that has sent `sent` bytes of a body of `length`.
-async fn begun(proxy: &Running, length: usize, sent: usize) -> TcpStream {
+/// The addresses of clients behind a proxy in front of this one.
+const GREEDY: &str = "10.0.0.1";
+const OTHER: &str = "10.0.0.2";
+
+/// A client at this address that has sent `sent` bytes of a body of `length`.
+async fn begun(proxy: &Running, address: &str, length: usize, sent: usize) -> TcpStream {
     let mut client = TcpStream::connect(proxy.address).await.expect("a connection");
-    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: {address}\r\ncontent-length: {length}\r\n\r\n"
+    );
     client.write_all(head.as_bytes()).await.expect("a proxy");
     // The proxy may have answered already, and have closed the connection.
     let _ = client.write_all(&vec![b'x'; sent]).await;
@@ -113,19 +119,20 @@ async fn bodies_whose_tokens_are_counted_do_not_pile_up() {
     let _alone = super::PROCESS.lock().await;
     let upstream = Upstream::start(OK).await;
     let rules = "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"fixed 1000000000/day\"]\n\
-        cost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n";
+        cost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n\
+        [proxies]\ntrusted = [\"127.0.0.1\"]\n";
     let proxy = Running::start(upstream.address, "read_timeout = \"10 minutes\"", rules).await;
     let before = memory();
     let mut waiting = Vec::new();
     for _ in 0..ROOM / KEPT * 3 {
-        waiting.push(begun(&proxy, KEPT, KEPT - 1).await);
+        waiting.push(begun(&proxy, GREEDY, KEPT, KEPT - 1).await);
         let more = memory().saturating_sub(before);
         assert!(more < 3 * ROOM, "{more} bytes more");
     }
     // Bodies that were refused have left some room.
     let mut others = JoinSet::new();
     let refused = loop {
-        let client = begun(&proxy, KEPT, PIECE).await;
+        let client = begun(&proxy, GREEDY, KEPT, PIECE).await;
         others.spawn(answer(client));
         let answered = timeout(Duration::from_millis(20), others.join_next()).await;
         if let Ok(Some(refused)) = answered {
@@ -135,10 +142,13 @@ async fn bodies_whose_tokens_are_counted_do_not_pile_up() {
     assert!(refused.starts_with("http/1.1 503 "), "{refused}");
     assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
     assert_eq!(upstream.seen(), [""; 0], "the application has seen a request");
+    // The client of all these bodies has half of the room, so another one has the other half.
+    let other = answer(begun(&proxy, OTHER, KEPT, KEPT).await).await;
+    assert!(other.starts_with("http/1.1 200 "), "{other}");
     // Those that are gone give back what they have taken.
     drop((waiting, others));
     loop {
-        let answer = answer(begun(&proxy, 1_000, 1_000).await).await;
+        let answer = answer(begun(&proxy, GREEDY, 1_000, 1_000).await).await;
         if answer.starts_with("http/1.1 200 ") {
             break;
         }

@@ -176,9 +176,8 @@ impl State {
             true if self.room() > 0 => Some(0),
             // Those that were told may never be polled.
             true => {
-                Some(next.map_or(self.pending_starts.until(), |next| {
-                    next.min(self.pending_starts.until())
-                }))
+                let until = self.pending_starts.until();
+                Some(next.map_or(until, |next| next.min(until)))
             }
             false => next,
         }

@@ -17,6 +17,10 @@ const PLACE: &str = "target/packaging";
 /// The largest program that is shipped, in bytes.
 const LARGEST: u64 = 20_000_000;
 
+/// Writes the addresses that a program adjusts when it is started in a bitmap: 20 KB instead of 680 KB. Rust 1.93 is the first whose
+/// musl reads it. Its programs end at once where it is not read, and this runs them.
+const RUSTFLAGS: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
+
 /// Compiles C for static programs.
 const MUSL: Program = Program { names: &["musl-gcc"], source: Source::Package("musl-tools") };
 
@@ -50,6 +54,7 @@ fn static_program() -> Result<PathBuf, Failure> {
     Step::new("the library for static programs", command).run()?;
     let mut command = cargo(["build", "--locked", "--profile", "dist"]);
     command.args(["--target", &target, "--package", "sluicegate-server", "--target-dir", "target"]);
+    command.env("RUSTFLAGS", RUSTFLAGS);
     Step::new("static program", command).run()?;
     Ok(root().join(format!("target/{target}/dist/sluicegate")))
 }

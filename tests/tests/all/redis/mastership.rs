@@ -339,7 +339,7 @@ fn a_master_that_hears_no_answers_is_followed_though_its_questions_arrive() {
     });
 }
 
-/// Elects a master that has so many clients. Returns whether it was elected once.
+/// Elects a master that has this many clients. Returns whether it was elected once.
 fn elects_once_with(clients: usize) -> bool {
     let (server, prefix) = (Server::start(), own_prefix());
     let stand = |address: &str| {

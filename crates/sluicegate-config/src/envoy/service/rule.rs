@@ -75,7 +75,7 @@ impl Rule {
         self.rate.map(|rate| rate.limit.name().to_string())
     }
 
-    /// Gives its limit a name that is free. The way to it begins in the name of its statistics at `way`.
+    /// Gives its limit a name that is free. `way` is where the way to the rule begins in the name of its statistics.
     pub(super) fn rename(&mut self, way: usize, names: &mut Names) {
         let Statistic { name, digest, .. } = &self.statistic;
         let name = names.give(name.get(way..).unwrap_or_default(), *digest);

@@ -80,6 +80,12 @@ fn parts_of_the_target_are_known() {
     assert!(request("GET", "/api/7", "example.com").charge(&policies).is_empty());
 }
 
+/// The limits to which a request is charged.
+fn charged_to(policies: &Policies, method: &str, path: &str) -> Vec<String> {
+    let request = Request { method: method.into(), path: path.into(), ..Request::default() };
+    names(&request.charge(policies))
+}
+
 #[test]
 fn no_spelling_is_a_way_around_a_path_or_a_method_in_a_file_of_envoy() {
     let policies = policies(
@@ -92,12 +98,7 @@ fn no_spelling_is_a_way_around_a_path_or_a_method_in_a_file_of_envoy() {
         )),
         &Descriptors::default(),
     );
-    let charged = |method: &str, path: &str| {
-        names(
-            &Request { method: method.into(), path: path.into(), ..Request::default() }
-                .charge(&policies),
-        )
-    };
+    let charged = |method: &str, path: &str| charged_to(&policies, method, path);
     for path in ["/login", "/%6cogin", "//login", "/login/", "/x/../login"] {
         assert_eq!(charged("POST", path), ["path_/login"], "{path}");
     }
@@ -125,12 +126,7 @@ fn no_spelling_reaches_an_exception_of_a_file_of_envoy() {
         )),
         &Descriptors::default(),
     );
-    let charged = |method: &str, path: &str| {
-        names(
-            &Request { method: method.into(), path: path.into(), ..Request::default() }
-                .charge(&policies),
-        )
-    };
+    let charged = |method: &str, path: &str| charged_to(&policies, method, path);
     for path in ["/health", "/static/a", "/x.css"] {
         assert!(charged("GET", path).is_empty(), "{path}");
     }

@@ -282,6 +282,11 @@ impl Gate {
         self.rejection.treatment(decision)
     }
 
+    /// Whether every request goes ahead.
+    pub(crate) fn is_trial(&self) -> bool {
+        matches!(self.rejection.kind, Kind::Always(Treatment::Shadow))
+    }
+
     /// How long an admitted request waits that may go in after `wait`.
     #[inline]
     pub(crate) fn admit(&self, wait: Duration) -> Option<Duration> {
@@ -289,8 +294,7 @@ impl Gate {
             return None;
         }
         // A queue in front of a shadow was asked for explicitly. A leaky bucket's own queue is on trial as well.
-        let waits = self.rejection.queue.is_some()
-            || !matches!(self.rejection.kind, Kind::Always(Treatment::Shadow));
+        let waits = self.rejection.queue.is_some() || !self.is_trial();
         waits.then_some(wait)
     }
 }

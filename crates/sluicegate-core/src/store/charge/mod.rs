@@ -23,7 +23,8 @@ pub(crate) struct Price {
     pub(crate) kind: CostKind,
 }
 
-/// What a cost that no limit admits says about the request. Of several, the last one counts.
+/// What a cost that no limit admits says about the request. Where several meet, the greatest by
+/// this order counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CostKind {
     /// It is too large.
@@ -76,6 +77,12 @@ impl Charge {
     /// that share what is spent on the same key, as [`Limit::named`] describes.
     pub fn add(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
         self.add_on_account(limit, key, cost, None)
+    }
+
+    /// Lets the charge stand, whatever the response is: for requests whose responses nobody sees here.
+    #[inline]
+    pub fn stand(&mut self) {
+        self.debits.iter_mut().for_each(|debit| debit.account = None);
     }
 
     /// Begins an empty charge and hands out the key, to be written in place. The key is large, and moving what has

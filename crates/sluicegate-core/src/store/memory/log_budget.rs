@@ -119,8 +119,7 @@ impl LogBudget {
 }
 
 impl Inner {
-    /// Makes sure that a log can take so many more entries: gives it more room, up to `most` entries in all, or makes
-    /// it coarser.
+    /// Makes room for `entries` more in a log. The log gets more memory, up to `most` entries in all, or becomes coarser.
     pub(super) fn reserve_entries(
         &self,
         entries: usize,

@@ -64,9 +64,9 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///   made, or at first use: one for token buckets that refill by one in a whole number of microseconds (50 a second
 ///   and 100 a minute do, 3 a second do not), one for all other limits with two words of state, and one for limits
 ///   with more state (a sliding log, a ban, a minimal gap, carried numbers, as all limits of policy files have). A key
-///   of the third table also has a state of its own while it is in use: 144 bytes with glibc, so such a key takes about
-///   180 bytes, and one with a sliding log, which has room for 8 entries of its own, about 390. What all logs together
-///   hold beyond that has a bound. After a carried limit was changed, a key takes up to 530 bytes more until it has
+///   of the third table also has a state of its own while it is in use: 144 bytes with glibc. Such a key takes about 180
+///   bytes in all. A key with a sliding log takes about 390, because the log has room for 8 entries of its own. What all
+///   logs together hold beyond that has a bound. After a carried limit was changed, a key takes up to 530 bytes more until it has
 ///   recovered by the earlier numbers.
 /// - **A limited key stays limited.** A row is given to another key only when its own key has fully recovered, so
 ///   that it equals a fresh one. No flood of new keys can free a key that is being limited, or give any key more than

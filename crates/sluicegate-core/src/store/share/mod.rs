@@ -186,15 +186,13 @@ impl<S: PartStore> Share<S> {
         // All limits first, and then the store: a limit whose part is below one must not leave others charged.
         let mut fits = true;
         let charge = whole.with_each(|debit| {
+            let is_shadow = debit.limit.is_shadow();
             let limit = match self.portion(&debit.limit, part) {
-                // It keeps nobody out, and is left out where its part counts nothing.
-                portion if debit.limit.is_shadow() => portion.unwrap_or_default(),
-                portion => {
-                    let limit = portion?;
-                    fits &= limit.is_some();
-                    limit
-                }
+                Err(_) if is_shadow => None,
+                portion => portion?,
             };
+            // A shadow keeps nobody out, and is left out where its part counts nothing.
+            fits &= limit.is_some() || is_shadow;
             Ok(limit.map(|limit| Debit { limit, ..debit.clone() }))
         });
         let charge = charge.map_err(|reason: LimitError| StoreError::unsupported(reason))?;
@@ -283,7 +281,7 @@ fn filled_in(outcome: Outcome, decided: &Charge, whole: &Charge) -> Outcome {
     }))
 }
 
-/// A refusal by a part that admits nothing, for so long. Shadows alone refuse nothing.
+/// A refusal by a part that admits nothing, until `left` has passed if that is known. Shadows alone refuse nothing.
 fn nothing(charge: &Charge, left: Option<Duration>) -> Outcome {
     if charge.debits().all(|debit| debit.limit.is_shadow()) {
         return filled_in(Outcome::free(), &Charge::new(), charge);

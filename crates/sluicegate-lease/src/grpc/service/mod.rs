@@ -19,6 +19,7 @@ use tonic::server::NamedService;
 use self::driver::Driver;
 use self::engine::{Engine, NoAnswer};
 use self::handler::{Check, Handler};
+use crate::client::MOST_AT_ONCE;
 use crate::grpc::channel::GrpcTransport;
 use crate::grpc::generated::capacity_server::{CapacityServer, SERVICE_NAME};
 use crate::grpc::mastership::{AlwaysMaster, DynMastership, Mastership};
@@ -139,7 +140,7 @@ impl CapacityServiceBuilder {
             parent: None,
             address: None,
             check: None,
-            max_resources: 1_000,
+            max_resources: MOST_AT_ONCE,
             max_message: 1 << 20,
         }
     }

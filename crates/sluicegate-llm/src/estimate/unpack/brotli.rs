@@ -8,17 +8,15 @@ use brotli_decompressor::{
 
 use super::{End, PIECE, Progress};
 
-/// Unpacks brotli (RFC 7932), to at most about `allowed` bytes. `show` gets these, and how many more the work was worth that
-/// makes none. It returns `false` if there are too many.
+/// Unpacks brotli (RFC 7932), to at most about `allowed` bytes. `show` gets these bytes, and the price of the work beyond them,
+/// in bytes as well. It returns `false` if that is too much.
 pub(super) fn read(
     packed: &[u8],
     allowed: usize,
     mut show: impl FnMut(&[u8], usize) -> bool,
 ) -> Progress {
     let memory = Memory { largest: allowed.next_power_of_two() + SLACK, map: 0 };
-    let codes = Rc::new(Cell::new(0));
-    let mut state =
-        BrotliState::new(memory, StandardAlloc::default(), Tables { codes: Rc::clone(&codes) });
+    let mut state = BrotliState::new(memory, StandardAlloc::default(), Tables::default());
     let (mut read, mut total) = (0, 0);
     loop {
         let begin = read;
@@ -31,7 +29,8 @@ pub(super) fn read(
         );
         let code = CODE + state.alloc_u8.map / CODES_OF_MAP;
         // What is made is paid for by itself.
-        let work = (BYTE * (read - begin)).saturating_sub(made) + code * codes.take();
+        let codes = state.alloc_hc.codes.take();
+        let work = (BYTE * (read - begin)).saturating_sub(made) + code * codes;
         if !show(&piece[..made], work) {
             return Progress { read, end: End::Spent };
         }
@@ -72,7 +71,8 @@ const CODE: usize = 64;
 /// without a price, 2 MiB of blocks that each make a byte took 3 s.
 const CODES_OF_MAP: usize = 7;
 
-/// How many entries a map has for each type of block. Windows are no multiple of it, because of what they have beyond.
+/// How many entries a map has for each type of block. The decoder allocates a few bytes more than a window, so the length of a
+/// window is no multiple of this.
 const CONTEXTS: usize = 64;
 
 /// Allocates windows up to a bound. The window grows with what is announced, and is filled before anything of it is shown.
@@ -100,6 +100,7 @@ impl Allocator<u8> for Memory {
 }
 
 /// Counts the prefix codes that are read. The decoder does not say where blocks begin, but writes a table for each code.
+#[derive(Default)]
 struct Tables {
     codes: Rc<Cell<usize>>,
 }

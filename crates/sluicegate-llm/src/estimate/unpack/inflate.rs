@@ -8,8 +8,8 @@ use super::{End, Progress, Sink};
 
 /// Unpacks deflate (RFC 1951), with the header of gzip (RFC 1952) or zlib (RFC 1950) around it.
 ///
-/// The headers are skipped here. Some services read bodies with a wrong check or with unknown bits in their header, which the
-/// readers of `flate2` refuse.
+/// The headers are skipped here. Some services read bodies with a wrong check or with unknown bits in their header, which strict
+/// readers refuse.
 pub(super) struct Inflate {
     state: DecompressorOxide,
     /// What was unpacked last, to which later bytes refer. It is a ring.

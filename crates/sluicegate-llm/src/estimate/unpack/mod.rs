@@ -87,8 +87,8 @@ impl Budget {
         taken
     }
 
-    /// Adds what it can of `bytes` to `packed`, and returns how many these are. All levels together keep what was sent twice:
-    /// what brotli unpacks to may be brotli too.
+    /// Adds what it can of `bytes` to `packed`, and returns how many these are. All levels together keep at most
+    /// twice what was sent, and 128 KiB more: what brotli unpacks to may be brotli too.
     fn keep(&mut self, bytes: &[u8], packed: &mut Vec<u8>) -> usize {
         let kept = bytes.len().min((FIRST + 2 * self.sent).saturating_sub(self.kept));
         self.kept += kept;

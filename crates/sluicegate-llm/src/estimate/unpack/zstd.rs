@@ -20,8 +20,8 @@ pub(super) fn read(packed: &[u8], sink: &mut Sink<'_>) -> Progress {
         read += input.pos();
         let is_full = out.pos() == PIECE;
         let is_paid = input.pos() == 0 || sink.pay(BLOCK);
-        let is_paid = sink.read(out.as_slice()) && is_paid;
-        let (true, Ok(length)) = (is_paid, result) else { return spent(read) };
+        let is_shown = sink.read(out.as_slice());
+        let (true, true, Ok(length)) = (is_paid, is_shown, result) else { return spent(read) };
         next = length.max(HEADER);
         // What is cut off is not there to be read. Behind a frame, another one may follow.
         if read == packed.len() && !is_full {

@@ -163,7 +163,7 @@ fn tell(state: State) {
 
 // What an operator or the system asks of the process.
 
-/// Signals of the system. They are kept from the time that this is made, also for those who await them later.
+/// Signals of the system. They are recorded from the time that this is made, so none is lost before somebody waits for it.
 #[cfg(unix)]
 pub(crate) struct Signals {
     terminate: Signal,

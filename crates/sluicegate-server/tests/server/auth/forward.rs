@@ -195,6 +195,24 @@ async fn a_service_in_shadow_mode_lets_every_request_through() {
     for _ in 0..4 {
         assert_eq!(server.forwarded("/", "192.0.2.7").await.status, 200);
     }
+    let rules =
+        "[[rules]]\nname = \"api\"\nkey = { header = \"x-api-key\" }\nlimits = [\"1/hour\"]\n";
+    for (shadow, status) in [(false, 400), (true, 200)] {
+        let server = start_with(rules, |service| service.shadow(shadow)).await;
+        let answer = server.forwarded("/", "192.0.2.7").await;
+        assert_eq!(answer.status, status, "without a key, shadow: {shadow}");
+    }
+}
+
+/// The application's response comes after the decision.
+#[tokio::test]
+async fn a_rule_by_the_response_counts_every_request_of_a_proxy_that_asks_before() {
+    let rules = "[[rules]]\nname = \"login\"\nkey = \"ip\"\nlimits = [\"log 2/minute\", \"concurrent 1\"]\n\
+        count_if = [401]\n";
+    let server = start(rules).await;
+    for status in [200, 200, 429] {
+        assert_eq!(server.forwarded("/login", "192.0.2.7").await.status, status);
+    }
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ async fn several_hits_are_no_cheaper_than_the_rule_says_for_each() {
 
 /// `/check`, `test` and `replay` serve such a request too.
 #[tokio::test]
-async fn a_rule_that_degrades_refuses_nothing_whoever_asks() {
+async fn a_rule_that_degrades_refuses_nobody_on_any_port() {
     let rules = |reject: &str| {
         format!(
             "[[rules]]\nname = \"api\"\nkey = {{ claim = \"user\" }}\nlimits = [\"1/hour\"]\nreject = {reject}\n"

@@ -13,6 +13,7 @@ mod page;
 pub(crate) mod program;
 pub(crate) mod quotas;
 mod readme;
+mod redirected;
 pub(crate) mod scene;
 
 /// Two requests a minute for each address.

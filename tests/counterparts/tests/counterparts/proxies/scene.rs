@@ -30,6 +30,13 @@ impl Scene {
         Self::with(Policies::new, |service| service).await
     }
 
+    /// A scene whose rule redirects clients that have spent their limit.
+    pub(crate) async fn redirecting() -> Self {
+        let rules =
+            format!("{RULES}reject = {{ redirect = \"https://busy.example/\", status = 303 }}\n");
+        Self::of(&rules, Policies::new, |service| service).await
+    }
+
     /// A scene whose store cannot decide, because nobody listens there.
     pub(crate) async fn with_store_away() -> Self {
         let away = Redis::connect("redis://127.0.0.1:1").expect("a URL");
@@ -52,9 +59,17 @@ impl Scene {
         policies: impl FnOnce() -> Policies,
         set: impl FnOnce(ServiceBuilder) -> ServiceBuilder,
     ) -> Self {
+        Self::of(RULES, policies, set).await
+    }
+
+    async fn of(
+        text: &str,
+        policies: impl FnOnce() -> Policies,
+        set: impl FnOnce(ServiceBuilder) -> ServiceBuilder,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let rules = directory.path().join("rules.toml");
-        std::fs::write(&rules, RULES).expect("a file");
+        std::fs::write(&rules, text).expect("a file");
         let policies = policies().rules(&rules).unwrap_or_else(|error| panic!("{error}"));
         let store = Memory::builder().clock(ManualClock::new()).build();
         // Decisions take no time. A busy machine does.

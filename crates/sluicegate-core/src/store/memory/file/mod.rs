@@ -216,7 +216,7 @@ fn restored(builder: &MemoryBuilder, saved: &Saved<'_>) -> (Inner, Forgotten) {
     (inner, forgotten)
 }
 
-/// What the time of the store, which goes on at `resumed`, is ahead of its clock; wraps around where it is behind.
+/// How far the time of the store, which goes on at `resumed`, is ahead of its clock. It wraps around where it is behind.
 fn ahead(saved: &Saved<'_>, now: u64, resumed: u64) -> u64 {
     let is_same = now.abs_diff(resumed) <= SAME;
     if is_same || !saved.rows().any(|(.., row)| row.until > resumed) {

@@ -295,7 +295,7 @@ fn a_part_too_small_to_stay_exact_is_an_error_and_no_refusal() {
     assert!(source.contains("too small to stay exact"), "{source}");
 }
 
-/// The view of `fleet`, of which this much time is left, is spent until its end, and no longer.
+/// Checks that the view of `fleet`, which is valid for this long, is spent until its end and no longer.
 fn is_spent_for(valid: Duration, fleet: &Fleet, clock: &ManualClock) {
     let store = Share::new(Memory::builder().capacity(100).clock(clock).build(), fleet);
     let limit = Limit::per_second(1_000_000);

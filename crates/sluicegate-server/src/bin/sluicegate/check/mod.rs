@@ -51,15 +51,12 @@ pub(crate) fn run(options: &Check) -> ExitCode {
         Kind::Capacity.expect(path).map_err(report)?;
         check_capacity(path)
     });
-    let others: Vec<_> = rules.chain(capacity).collect();
-    let each: Vec<_> = domains.collect();
-    let is_each_valid = each.iter().all(Result::is_ok);
-    let together = together(&files.envoy, *envoy_merge, is_each_valid);
-    if is_each_valid && others.iter().chain([&together]).all(Result::is_ok) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    let mut checked: Vec<_> = rules.chain(capacity).collect();
+    let domains: Vec<_> = domains.collect();
+    let is_each_valid = domains.iter().all(Result::is_ok);
+    checked.extend(domains);
+    checked.push(together(&files.envoy, *envoy_merge, is_each_valid));
+    if checked.iter().all(Result::is_ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Checks a file of Envoy's service, or each file of a directory.
@@ -78,8 +75,8 @@ fn together(files: &[PathBuf], merges: bool, is_each_valid: bool) -> Result<(), 
     }
     let read = files.iter().try_fold(Policies::new().merge_domains(merges), Policies::envoy);
     match read {
-        // Everything else was reported with its file.
         Err(error) if is_each_valid || error.is_of_several_files() => Err(report(error)),
+        // Everything else was reported with its file.
         _ => Ok(()),
     }
 }

@@ -16,8 +16,8 @@ pub(super) enum Field {
     Start,
     /// Digits behind the time, each unit of this many nanoseconds.
     Fraction(u64),
-    /// How long the answer took, in units of this many nanoseconds. Several of one unit add up, and of several units the finest
-    /// counts.
+    /// How long the answer took, in units of this many nanoseconds. Several durations of one unit add up. Among
+    /// several units, only the finest one counts.
     Duration(u64),
     /// The first line of the request: `GET /path HTTP/1.1`.
     Request,

@@ -46,17 +46,16 @@ impl Value<'_, '_> {
     fn number<E>(self, written: &dyn fmt::Display, number: Option<f64>) -> Result<(), E> {
         use Field::{Bytes, Duration, Fraction, Ignore, Request, Start, Status, Time};
 
-        match (self.mapping.field, number) {
-            (Some(field @ (Time | Start | Duration(_) | Status | Bytes)), Some(number)) => {
-                self.draft.number(field, number);
+        let Some(field) = self.mapping.field else { return Ok(()) };
+        match field {
+            Time | Start | Duration(_) | Status | Bytes => {
+                if let Some(number) = number {
+                    self.draft.number(field, number);
+                }
             }
             // The first line of a request is no number.
-            (
-                None
-                | Some(Time | Start | Duration(_) | Status | Bytes | Request | Fraction(_) | Ignore),
-                _,
-            ) => {}
-            (Some(field), _) => self.draft.text(field, &written.to_string()),
+            Request | Fraction(_) | Ignore => {}
+            _ => self.draft.text(field, &written.to_string()),
         }
         Ok(())
     }

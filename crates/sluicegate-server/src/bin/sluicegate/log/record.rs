@@ -235,13 +235,15 @@ impl View for RecordView<'_> {
     }
 
     fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        let place = self.record.place(name);
         if name.eq_ignore_ascii_case("host") {
             // A log has the field as the host of the request, or not at all.
             self.host();
-        } else if self.record.place(name).is_none() {
+        } else if place.is_none() {
             self.lacks(|| format!("the header `{name}`"));
         }
-        self.record.header(name).map(str::as_bytes).into_iter()
+        let span = place.and_then(|place| self.record.headers[place]);
+        span.map(|span| self.record.batch.text(span).as_bytes()).into_iter()
     }
 
     fn extension<T: Send + Sync + 'static, O>(&self, _: impl FnOnce(&T) -> O) -> Option<O> {

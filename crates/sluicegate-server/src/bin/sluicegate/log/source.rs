@@ -1,13 +1,13 @@
 //! The text of a log, in pieces of whole lines.
 
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
 use memchr::{memchr, memrchr};
-use ruzstd::decoding::StreamingDecoder;
+use zstd::stream::read::Decoder;
 
 /// How much is read at once, and the longest line. A line of an access log has some hundred bytes, and servers accept
 /// targets and fields of a few kilobytes.
@@ -42,7 +42,8 @@ impl Source {
         let reader: Box<dyn Read> = match *kind {
             [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
             [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-                Box::new(Frames(frame(whole)?))
+                // Reads frames one behind the other, as parallel compressors write them, and skips those without text.
+                Box::new(Decoder::with_buffer(whole)?)
             }
             _ => Box::new(whole),
         };
@@ -97,47 +98,4 @@ impl Source {
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
-/// A compressed frame, whose first bytes were read before.
-type Frame<R> = StreamingDecoder<Chain<Cursor<Vec<u8>>, R>, ruzstd::decoding::FrameDecoder>;
-
-/// Compressed frames, one behind the other, as parallel compressors write them.
-struct Frames<R: Read>(Option<Frame<R>>);
-
-/// The next frame, unless there is none. Compressors write what is no text, such as where frames begin, into frames that are to be
-/// skipped.
-fn frame<R: Read>(mut reader: R) -> io::Result<Option<Frame<R>>> {
-    loop {
-        let mut magic = Vec::with_capacity(4);
-        reader.by_ref().take(4).read_to_end(&mut magic)?;
-        match *magic {
-            [] => return Ok(None),
-            [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-                let mut length = [0; 4];
-                reader.read_exact(&mut length)?;
-                let length = u64::from(u32::from_le_bytes(length));
-                io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
-            }
-            _ => {
-                let whole = Cursor::new(magic).chain(reader);
-                return StreamingDecoder::new(whole).map(Some).map_err(io::Error::other);
-            }
-        }
-    }
-}
-
-impl<R: Read> Read for Frames<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while let Some(decoder) = &mut self.0 {
-            let read = decoder.read(out)?;
-            if read > 0 || out.is_empty() {
-                return Ok(read);
-            }
-            let Some(decoder) = self.0.take() else { break };
-            let (_, rest) = decoder.into_inner().into_inner();
-            self.0 = frame(rest)?;
-        }
-        Ok(0)
-    }
 }

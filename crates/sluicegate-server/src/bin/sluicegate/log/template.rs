@@ -17,6 +17,8 @@ struct Part {
     field: Field,
     /// The text behind the field. Empty at the end of the line.
     end: String,
+    /// The text behind the next field, if that is a time in brackets.
+    behind_time: Option<String>,
 }
 
 /// A format string, and what it says of times.
@@ -102,8 +104,8 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
     })
 }
 
-/// The text that the configuration of Apache or Envoy has between quotes, as the server reads it. The end of the line is none of
-/// the line.
+/// The text that the configuration of Apache or Envoy has between quotes, as the server reads it, without the line break at its
+/// end.
 fn without_escapes(format: &str) -> String {
     let (mut text, mut chars) = (String::with_capacity(format.len()), format.chars());
     while let Some(char) = chars.next() {
@@ -136,7 +138,15 @@ impl Template {
                         "--format: `{format}` has two fields without a character between them, so nothing tells where the first one ends"
                     ));
                 }
-                (Piece::Field(field), _) => parts.push(Part { field, end: String::new() }),
+                (Piece::Field(field), _) => {
+                    parts.push(Part { field, end: String::new(), behind_time: None });
+                }
+            }
+        }
+        for at in 1..parts.len() {
+            let Part { field, end, .. } = &parts[at];
+            if field.is_time() && parts[at - 1].end == " [" && end.starts_with(']') {
+                parts[at - 1].behind_time = Some(end.clone());
             }
         }
         Ok(Self { start, parts })
@@ -146,11 +156,8 @@ impl Template {
     #[inline]
     pub(super) fn read(&self, line: &str, draft: &mut Draft<'_>) -> Option<()> {
         let mut rest = line.strip_prefix(&*self.start)?;
-        let mut parts = self.parts.iter();
-        while let Some(Part { field, end }) = parts.next() {
-            let time = parts.as_slice().first().filter(|next| next.field.is_time());
-            let next = time.map_or("", |next| &next.end);
-            let at = find(rest, end, *field, next)?;
+        for Part { field, end, behind_time } in &self.parts {
+            let at = find(rest, end, *field, behind_time.as_deref())?;
             draft.text(*field, &rest[..at]);
             rest = &rest[at + end.len()..];
         }
@@ -163,10 +170,10 @@ impl Template {
 }
 
 /// Where the text behind a field begins. A quote behind a backslash is a part of the field. Envoy writes quotes as clients
-/// send them, so a request ends behind its version, if it has one. nginx writes the names of users as clients send them, so what
-/// stands before a time in brackets ends where there is one, with the text `next` behind it.
+/// send them, so a request ends behind its version, if it has one. nginx writes the names of users as clients send them, so a
+/// field before a time in brackets ends where a time follows, with the text `behind_time` behind it.
 #[inline]
-fn find(text: &str, end: &str, field: Field, next: &str) -> Option<usize> {
+fn find(text: &str, end: &str, field: Field, behind_time: Option<&str>) -> Option<usize> {
     let Some(&first) = end.as_bytes().first() else { return Some(text.len()) };
     let bytes = text.as_bytes();
     let (mut from, mut found) = (0, None);
@@ -177,11 +184,10 @@ fn find(text: &str, end: &str, field: Field, next: &str) -> Option<usize> {
         // `memcmp` takes longer than the search.
         let behind = bytes.get(at + 1..at + end.len());
         if !is_part && behind.is_some_and(|behind| behind.iter().eq(&end.as_bytes()[1..])) {
-            let is_end = match field {
-                Field::Request => has_version(&bytes[..at]),
-                _ => {
-                    end != " [" || !next.starts_with(']') || is_time(&bytes[at + end.len()..], next)
-                }
+            let is_end = match behind_time {
+                _ if field == Field::Request => has_version(&bytes[..at]),
+                Some(next) => is_time(&bytes[at + end.len()..], next),
+                None => true,
             };
             if is_end {
                 return Some(at);

@@ -237,28 +237,21 @@ impl Judge {
                 false => unjudged.push((rule, lacking)),
             }
         }
-        let mut charged = Ok(());
-        for at in 0..good.len() {
-            charged = policies.charge_by(good[at], view, charge);
-            if !lacks.is_empty() {
-                // A new suspect, and there may be more. All are found out now, so that this begins again once at most.
-                lacks.take();
-                good.retain(|rule| {
-                    let lacking = try_out(*rule);
-                    let is_good = lacking.is_empty();
-                    if !is_good {
-                        self.suspects[*rule] = true;
-                        unjudged.push((*rule, lacking));
-                    }
-                    is_good
-                });
-                *charge = Charge::new();
-                charged = good.iter().try_for_each(|rule| policies.charge_by(*rule, view, charge));
-                break;
-            }
-            if charged.is_err() {
-                break;
-            }
+        let mut charged = good.iter().try_for_each(|rule| policies.charge_by(*rule, view, charge));
+        if !lacks.is_empty() {
+            // There are new suspects. All are found out now, so that this begins again once at most.
+            lacks.take();
+            good.retain(|rule| {
+                let lacking = try_out(*rule);
+                let is_good = lacking.is_empty();
+                if !is_good {
+                    self.suspects[*rule] = true;
+                    unjudged.push((*rule, lacking));
+                }
+                is_good
+            });
+            *charge = Charge::new();
+            charged = good.iter().try_for_each(|rule| policies.charge_by(*rule, view, charge));
         }
         (self.found, self.good) = (found, good);
         charged?;
