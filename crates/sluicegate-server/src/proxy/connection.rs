@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::ServerError;
+use crate::health::Health;
 use crate::run::{
-    Activity, Causes, Certificate, Interim, Listener, TimedStream, Upload, causes, close,
-    shake_hands,
+    Activity, Causes, Certificate, Interim, LINGER, Listener, TimedStream, Upload, causes, close,
+    shake_hands, stops,
 };
 use http::header::CONTENT_TYPE;
-use http::{Request, Response, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -52,9 +53,6 @@ const PING: Duration = Duration::from_secs(30);
 /// that it has not read yet, so a slow client needs more time than one of gRPC.
 const PONG: Duration = Duration::from_secs(60);
 
-/// How long a connection stays open when the proxy stops, for a request that is on its way.
-const LINGER: Duration = Duration::from_millis(100);
-
 /// The proxied port.
 #[derive(Clone)]
 pub(crate) struct Port(Arc<Shared>);
@@ -67,6 +65,7 @@ struct Shared {
     recorder: Recorder,
     latency: Latency,
     live: Live,
+    health: Arc<Health>,
 }
 
 impl Port {
@@ -76,6 +75,7 @@ impl Port {
         certificate: Option<Certificate>,
         live: Live,
         latency: Latency,
+        health: &Arc<Health>,
     ) -> Self {
         let mut builder = Builder::new(TokioExecutor::new());
         builder
@@ -95,7 +95,17 @@ impl Port {
             .max_send_buf_size(WINDOW as usize)
             .max_header_list_size(u32::try_from(listen.head).unwrap_or(u32::MAX));
         let recorder = Recorder::new();
-        Self(Arc::new(Shared { builder, stack, listen, certificate, recorder, latency, live }))
+        let health = Arc::clone(health);
+        Self(Arc::new(Shared {
+            builder,
+            stack,
+            listen,
+            certificate,
+            recorder,
+            latency,
+            live,
+            health,
+        }))
     }
 
     async fn speak<S>(
@@ -145,7 +155,7 @@ impl Port {
                         () = activity.idle(listen.head_timeout) => Ok(()),
                     }
                 }
-                () = last_request(stopping) => {
+                () = stops(stopping, &activity) => {
                     connection.as_mut().graceful_shutdown();
                     connection.as_mut().await
                 }
@@ -223,14 +233,6 @@ fn is_clients_fault<B>(response: &Response<B>) -> bool {
     response.status().is_client_error() && response.extensions().get::<Problem>().is_some()
 }
 
-/// Completes when a connection has to end because the proxy stops. HTTP/1 closes a connection without a warning, so
-/// requests on their way get a moment to arrive.
-async fn last_request(mut stopping: watch::Receiver<bool>) {
-    // An error: the proxy is gone.
-    let _ = stopping.wait_for(|stopping| *stopping).await;
-    tokio::time::sleep(LINGER).await;
-}
-
 /// The service of one connection.
 struct Entry {
     shared: Arc<Shared>,
@@ -274,7 +276,7 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
         let stalls = is_http_2.then(|| Arc::clone(&self.stalls));
         let interim = self.from.interim.clone();
         request.extensions_mut().insert(Peer(self.peer.ip()));
-        let latency = self.shared.latency.clone();
+        let (latency, health) = (self.shared.latency.clone(), Arc::clone(&self.shared.health));
         let timing = latency.begin();
         request.extensions_mut().insert(From { timing, ..self.from.clone() });
         Box::pin(async move {
@@ -293,6 +295,12 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
                 rest.settle(response.headers_mut()).await;
             } else if !is_http_2 {
                 // Where such a request ends is not certain either.
+                close(response.headers_mut());
+            }
+            // A client that is not told sends its next request on a connection that the proxy is about to close. The
+            // connection of a tunnel speaks another protocol from here on, and HTTP/2 has a message for this.
+            let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            if !is_http_2 && !is_tunnel && health.is_stopping() {
                 close(response.headers_mut());
             }
             record.answered(response.status());

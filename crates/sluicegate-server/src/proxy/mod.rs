@@ -36,7 +36,8 @@
 //! - The application gets at most `listen.fields` fields, 200 by default. A request with more is answered with 431.
 //! - A request whose `Host` is missing, doubled, invalid, or not that of its target is refused with 400, any transfer
 //!   encoding but `chunked` with 501, `CONNECT` with 501 and `TRACE` with 405. In HTTP/1, the connection ends then. It also
-//!   ends after trailers, and after an answer to a body that was not read to its end. The answer says `Connection: close`.
+//!   ends after trailers, after an answer to a body that was not read to its end, and after each answer once the proxy is
+//!   asked to stop. The answer says `Connection: close`.
 //! - A request beyond `upstream.requests` is answered at once with 503 and `Retry-After: 1`, and its limits give back what
 //!   they have charged. `[throttle]` with a `queue` lets requests wait instead.
 //! - The body of a request whose tokens are counted is kept until it has been read, up to `listen.body` bytes. All of them
@@ -248,7 +249,8 @@ impl Proxy {
             Forward::new(connector.clone(), upstream.clone(), listen.clone(), latency.clone())?;
         let stack = Stack::new(&self.live, self.store, watch, &listen, forward);
         let (address, most) = (listen.address, listen.connections);
-        let port = Port::new(stack, listen, certificate, self.live.clone(), latency);
+        let live = self.live.clone();
+        let port = Port::new(stack, listen, certificate, live, latency, &health);
         let proxied = port.listen(address, most).await?;
         let admin = match self.admin {
             Some(address) => {

@@ -42,7 +42,7 @@ const READS_NOTHING: Duration = Duration::from_secs(30);
 pub(super) const IDLE: Duration = Duration::from_secs(75);
 
 /// How long a connection without a call stays open when the server stops, for a request that is on its way.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// The most calls under way on one connection. Envoy opens few connections.
 const STREAMS: u32 = 1_024;
@@ -258,7 +258,7 @@ async fn too_old(age: Option<Age>) -> Duration {
 /// Ready when a connection of a server that stops is to end. HTTP/2 has a message for that, after which every call that
 /// the client has sent is answered. In HTTP/1 a connection just closes, so one without a request waits for a moment:
 /// what is on its way is answered, and the answer says that it is the last.
-async fn stops(mut stopping: watch::Receiver<bool>, activity: &Activity) {
+pub(crate) async fn stops(mut stopping: watch::Receiver<bool>, activity: &Activity) {
     // An error: the server is gone.
     let _ = stopping.wait_for(|stopping| *stopping).await;
     if !activity.is_http_2() {

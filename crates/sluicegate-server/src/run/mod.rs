@@ -20,7 +20,7 @@ mod upload;
 
 pub(crate) use self::activity::{Activity, HoldingBody, InFlight};
 pub use self::bound::{Addresses, Bound, Reload};
-pub(crate) use self::connection::{Certificate, Connections, shake_hands};
+pub(crate) use self::connection::{Certificate, Connections, LINGER, shake_hands, stops};
 pub(crate) use self::connector::ClientConnector;
 pub use self::error::ServerError;
 pub(crate) use self::error::{Causes, causes};
