@@ -11,7 +11,7 @@ use crate::ServerError;
 use crate::health::Health;
 use crate::run::{
     Activity, Causes, Certificate, Interim, LINGER, Listener, TimedStream, Upload, causes, close,
-    shake_hands, stops,
+    close_unread, shake_hands, stops,
 };
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, StatusCode, Version};
@@ -263,7 +263,8 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Before anything may refuse the request: whether its connection can go on depends on its body, read or not.
         let (mut request, rest) = Upload::watch(request);
-        let in_flight = self.from.activity.begin();
+        let activity = Arc::clone(&self.from.activity);
+        let in_flight = activity.begin();
         let mut record = self.shared.recorder.begin(&request, self.peer);
         let content_type = request.headers().get(CONTENT_TYPE);
         let grpc = content_type.and_then(|sent| grpc::response_type(sent.as_bytes()));
@@ -292,10 +293,10 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
                 latency.end(timing, outcome);
             }
             if is_checked && !is_clients_fault(&response) {
-                rest.settle(response.headers_mut()).await;
+                rest.settle(response.headers_mut(), &activity).await;
             } else if !is_http_2 {
                 // Where such a request ends is not certain either.
-                close(response.headers_mut());
+                close_unread(response.headers_mut(), &activity);
             }
             // A client that is not told sends its next request on a connection that the proxy is about to close. The
             // connection of a tunnel speaks another protocol from here on, and HTTP/2 has a message for this.

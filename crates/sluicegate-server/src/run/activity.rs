@@ -24,6 +24,7 @@ pub(crate) struct Activity {
     in_flight: AtomicUsize,
     is_http_2: AtomicBool,
     is_upgraded: AtomicBool,
+    leaves_body: AtomicBool,
 }
 
 impl Activity {
@@ -47,6 +48,16 @@ impl Activity {
     /// Notes that the connection now speaks another protocol, so no head is awaited any more.
     pub(crate) fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the connection ends with an answer to a request whose body is not read to its end.
+    pub(super) fn leave_body(&self) {
+        self.leaves_body.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client may still be sending a body that nobody reads. HTTP/2 ends the stream of such a request.
+    pub(super) fn leaves_body(&self) -> bool {
+        self.leaves_body.load(Ordering::Relaxed) && !self.is_http_2()
     }
 
     /// Ready once the connection has been idle for `time`, or an eighth of it later.

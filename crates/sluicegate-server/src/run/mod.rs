@@ -31,4 +31,4 @@ pub(crate) use self::server::check_admin;
 pub(crate) use self::timed::TimedStream;
 pub use self::tls::Tls;
 pub(crate) use self::tls::{LiveCertificate, client_connector};
-pub(crate) use self::upload::{Upload, close};
+pub(crate) use self::upload::{Upload, close, close_unread};

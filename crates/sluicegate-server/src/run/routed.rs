@@ -19,7 +19,7 @@ use tower_service::Service as _;
 
 use super::activity::{Activity, HoldingBody, InFlight};
 use super::calls::this_is_long;
-use super::upload::{Upload, close};
+use super::upload::{Upload, close, close_unread};
 use crate::api::plain::Plain;
 use crate::auth::Forward;
 use crate::grpc::Reply;
@@ -71,10 +71,12 @@ impl Routed {
         in_flight: Option<InFlight>,
         answering: impl Future<Output = (Response<Body>, bool)> + Send + 'static,
     ) -> AnswerFuture {
-        let is_last = self.health.is_stopping();
+        let (is_last, activity) = (self.health.is_stopping(), Arc::clone(&self.activity));
         Box::pin(async move {
             let (mut answer, is_read) = answering.await;
-            if is_last || !is_read {
+            if !is_read {
+                close_unread(answer.headers_mut(), &activity);
+            } else if is_last {
                 close(answer.headers_mut());
             }
             Ok(answer.map(|body| Either::Right(HoldingBody { body, held: in_flight })))
@@ -114,6 +116,7 @@ impl Routed {
             _ => {}
         }
         let (mut router, health, peer) = (self.router.clone(), Arc::clone(&self.health), self.peer);
+        let activity = Arc::clone(&self.activity);
         let (mut request, rest) = Upload::watch(request);
         // Routes are always ready. They are called when this is polled: see `calls`.
         Box::pin(async move {
@@ -132,7 +135,7 @@ impl Routed {
             if is_last {
                 close(response.headers_mut());
             }
-            rest.settle(response.headers_mut()).await;
+            rest.settle(response.headers_mut(), &activity).await;
             Ok(response.map(|body| Either::Right(HoldingBody { body, held: in_flight })))
         })
     }

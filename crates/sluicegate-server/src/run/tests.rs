@@ -18,7 +18,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 struct Client {
     stream: DuplexStream,
     since: Instant,
-    _running: watch::Sender<bool>,
+    running: watch::Sender<bool>,
 }
 
 impl Client {
@@ -43,7 +43,7 @@ impl Client {
         let (stream, server) = duplex(64 * 1024);
         let (running, stopping) = watch::channel(false);
         tokio::spawn(connections.speak(server, "192.0.2.1:1".parse().expect("one"), stopping));
-        Self { stream, since: Instant::now(), _running: running }
+        Self { stream, since: Instant::now(), running }
     }
 
     async fn send(&mut self, bytes: &[u8]) {
@@ -146,6 +146,36 @@ async fn a_head_that_has_begun_as_the_idle_time_ends_is_still_answered() {
     sleep(seconds(9)).await;
     client.send(rest).await;
     client.answer("ok").await;
+}
+
+/// A connection whose client has read that its body is not wanted.
+async fn refused() -> Client {
+    let mut client = Client::connect();
+    client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n").await;
+    client.send(&[0; 1024 * 1024]).await;
+    let mut answer = String::new();
+    client.stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("connection: close"), "{answer}");
+    client.since = Instant::now();
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_reads_is_discarded_for_two_seconds() {
+    let mut client = refused().await;
+    while client.stream.write_all(&[0; 1024]).await.is_ok() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let discarded = client.since.elapsed();
+    assert!(discarded >= seconds(2) && discarded < seconds(3), "{discarded:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_ends_a_body_that_nobody_reads_is_not_waited_for() {
+    let mut client = refused().await;
+    client.stream.shutdown().await.expect("an open connection");
+    client.running.closed().await;
+    assert_eq!(client.since.elapsed(), Duration::ZERO);
 }
 
 /// The frames of HTTP/2 that these tests need.

@@ -16,6 +16,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::task::yield_now;
 
+use super::activity::Activity;
+
 /// How many bytes of a body are read that nobody wants, so that its connection can go on.
 const UNWANTED: usize = 64 * 1024;
 
@@ -124,9 +126,9 @@ impl Drop for Upload {
 impl UnreadBody {
     /// Writes `Connection: close` into the head of an answer if the connection ends after it, because the body is not read
     /// to its end. A short body that has come is read first.
-    pub(crate) async fn settle(self, answer: &mut HeaderMap) {
+    pub(crate) async fn settle(self, answer: &mut HeaderMap, activity: &Activity) {
         if !self.read().await {
-            close(answer);
+            close_unread(answer, activity);
         }
     }
 
@@ -149,6 +151,13 @@ impl UnreadBody {
 /// Says that an answer in HTTP/1 is the last one on its connection.
 pub(crate) fn close(answer: &mut HeaderMap) {
     answer.insert(header::CONNECTION, HeaderValue::from_static("close"));
+}
+
+/// Like [`close`], for a request whose body may still be on its way. The client can send what is left for a moment, so that
+/// it reads this answer: see [`TimedStream`](super::TimedStream).
+pub(crate) fn close_unread(answer: &mut HeaderMap, activity: &Activity) {
+    close(answer);
+    activity.leave_body();
 }
 
 /// Reads what has come of a body, and returns whether that was all of it.

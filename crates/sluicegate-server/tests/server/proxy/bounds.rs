@@ -1,4 +1,6 @@
-use super::support::{OK, Running, Upstream};
+use tokio::io::AsyncWriteExt;
+
+use super::support::{OK, Running, Upstream, upload};
 
 #[tokio::test]
 async fn a_client_that_never_ends_its_head_is_cut_off() {
@@ -84,4 +86,21 @@ async fn a_client_that_does_not_read_is_cut_off() {
     }
     let read = lazy.rest().await;
     assert!(read.len() < body.len(), "{} bytes", read.len());
+}
+
+#[tokio::test]
+async fn a_client_that_sends_all_of_a_refused_body_reads_why() {
+    let upstream = Upstream::start(OK).await;
+    let rules = "[[rules]]\nname = \"one\"\nkey = \"global\"\nlimits = [\"1/hour\"]";
+    let proxy = Running::start(upstream.address, "", rules).await;
+    let answer = proxy.connect_and(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    // By the limit, and by the proxy itself.
+    for (host, status) in [("a", 429), ("a b", 400)] {
+        let mut client = proxy.connect().await;
+        let request = upload(&format!("POST / HTTP/1.1\r\nhost: {host}\r\n"));
+        client.0.write_all(&request).await.expect("a connection that takes all of it");
+        let answer = client.rest().await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    }
 }

@@ -11,7 +11,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-use super::support::{LONGEST, OK, Running, Upstream};
+use super::support::{LONGEST, OK, Running, Upstream, upload};
 
 /// Writes a certificate for `localhost` and its key, and returns the certificate.
 fn write(directory: &Path) -> CertificateDer<'static> {
@@ -80,4 +80,21 @@ async fn a_new_certificate_is_for_new_connections_and_open_ones_go_on() {
     let (mut last, shown) = connect(&proxy, &believed).await;
     assert_eq!(shown, believed[1]);
     assert!(answer(&mut last).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_client_that_sends_all_of_a_refused_body_with_tls_reads_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let believed = write(at);
+    let upstream = Upstream::start(OK).await;
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| at.join(name));
+    let tls = format!("tls = {{ certificate = {certificate:?}, key = {key:?} }}");
+    let proxy = Running::start(upstream.address, &tls, "").await;
+    let (mut client, _) = connect(&proxy, &[believed]).await;
+    let request = upload("POST / HTTP/1.1\r\nhost: a b\r\n");
+    client.write_all(&request).await.expect("a connection that takes all of it");
+    let mut answer = String::new();
+    timeout(LONGEST, client.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
 }

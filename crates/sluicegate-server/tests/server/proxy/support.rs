@@ -18,6 +18,12 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
+/// A request with a body that is longer than what sockets hold. `head` is its head without the last line.
+pub(crate) fn upload(head: &str) -> Vec<u8> {
+    let body = "a".repeat(10 * 1024 * 1024);
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
 /// A proxy that runs until this is dropped.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,

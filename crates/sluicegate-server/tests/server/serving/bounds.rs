@@ -148,6 +148,22 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_all_of_a_body_that_is_too_long_reads_why() {
+    let server = start(ONE).await;
+    let body = "a".repeat(10 * 1024 * 1024);
+    let request = format!(
+        "POST /json HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(&server.http).await.expect("a connection");
+    stream.write_all(request.as_bytes()).await.expect("a connection that takes all of it");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
 async fn a_question_may_have_more_fields_than_a_request() {
     let server =
         start_rules("[[rules]]\nname = \"all\"\nkey = \"ip\"\nlimits = [\"9/hour\"]").await;
