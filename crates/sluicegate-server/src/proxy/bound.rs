@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::health::Health;
 use crate::proxy::connector::Connector;
-use crate::run::{Listener, LiveCertificate, Reload};
+use crate::run::{Listener, LiveCertificate, LiveFiles, Reader, Reload};
 use crate::status::Dashboard;
 
 /// A proxy whose ports are open.
@@ -44,7 +44,11 @@ impl Bound {
         let (live, connector) = (self.live.clone(), self.connector.clone());
         let policies = move || live.reload().map(drop).map_err(|error| error.to_string());
         let upstream = move || connector.reload().map_err(|error| error.to_string());
-        Reload { files: vec![Arc::new(policies), Arc::new(upstream)], tls: self.tls.clone() }
+        let mut readers: Vec<Reader> = vec![Arc::new(upstream)];
+        readers.extend(self.tls.as_ref().map(LiveCertificate::reader));
+        let listen = self.tls.iter().flat_map(LiveCertificate::files);
+        let tls = LiveFiles::new(listen.chain(self.connector.files()), readers);
+        Reload { files: vec![Arc::new(policies)], tls: Some(tls) }
     }
 
     /// Serves until `stop` is ready, and then until every request is answered and every upgraded connection is closed, but

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -43,6 +44,14 @@ impl Connector {
             self.inner.store(Arc::new(connector(&self.upstream)?));
         }
         Ok(())
+    }
+
+    /// The files of `upstream.tls`.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.upstream.tls.iter().flat_map(|tls| {
+            let identity = tls.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
+            tls.authorities.iter().chain(identity).map(PathBuf::as_path)
+        })
     }
 }
 

@@ -11,9 +11,9 @@ use tonic_health::server::HealthReporter;
 
 use super::error::ServerError;
 use super::listener::Listener;
+use super::live_files::{LiveCertificate, LiveFiles, Reader, read_all};
 #[cfg(unix)]
 use super::socket::Socket;
-use super::tls::LiveCertificate;
 use crate::admin::metrics::Metrics;
 use crate::rls::StatsD;
 use crate::rooms;
@@ -59,7 +59,8 @@ impl Bound {
     pub fn reload(&self) -> Reload {
         let service = self.service.clone();
         let policies = move || service.policies().reload().map_err(|error| error.to_string());
-        Reload { files: vec![Arc::new(policies)], tls: self.tls.clone() }
+        let tls = self.tls.as_ref().map(|tls| LiveFiles::new(tls.files(), vec![tls.reader()]));
+        Reload { files: vec![Arc::new(policies)], tls }
     }
 
     /// Serves until `stop` is ready, and then until every request that has come is answered.
@@ -125,8 +126,8 @@ impl fmt::Debug for Bound {
 /// Reads policies and certificates again: see [`Bound::reload`].
 #[derive(Clone)]
 pub struct Reload {
-    pub(crate) files: Vec<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
-    pub(crate) tls: Option<LiveCertificate>,
+    pub(crate) files: Vec<Reader>,
+    pub(crate) tls: Option<LiveFiles>,
 }
 
 impl Reload {
@@ -137,21 +138,20 @@ impl Reload {
     ///
     /// Everything that is wrong with the files.
     pub fn now(&self) -> Result<(), ServerError> {
-        let files = self.files.iter().map(|read| read());
-        let certificate =
-            self.tls.iter().map(|tls| tls.reload().map_err(|error| error.to_string()));
-        let wrong: Vec<_> = files.chain(certificate).filter_map(Result::err).collect();
+        let files = read_all(&self.files).err();
+        let tls = self.tls.as_ref().and_then(|tls| tls.reload().err());
+        let wrong: Vec<_> = files.into_iter().chain(tls).collect();
         if wrong.is_empty() { Ok(()) } else { Err(ServerError::new(wrong.join("\n"))) }
     }
 
-    /// Reads the certificate again when its files change, until the returned value is dropped. What is not valid leaves it as
-    /// it was, and the log says why. [`Policies::watch`](crate::Policies::watch) does the same for policies.
+    /// Reads certificates again when their files change, until the returned value is dropped. What is not valid stays as it
+    /// was, and the log says why. [`Policies::watch`](crate::Policies::watch) does the same for policies.
     ///
     /// # Errors
     ///
     /// If the system cannot watch the directory of a file.
     pub fn watch(&self) -> Result<Option<Watching>, ServerError> {
-        self.tls.as_ref().map(LiveCertificate::watch).transpose()
+        self.tls.as_ref().map_or(Ok(None), LiveFiles::watch)
     }
 }
 

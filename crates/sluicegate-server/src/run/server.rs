@@ -10,10 +10,11 @@ use tonic_health::server::{HealthReporter, health_reporter};
 use super::bound::{Addresses, Bound};
 use super::connection::{Age, Connections, IDLE};
 use super::error::ServerError;
+use super::live_files::LiveCertificate;
 use super::routed::Shortcut;
 #[cfg(unix)]
 use super::socket::Socket;
-use super::tls::{LiveCertificate, Tls};
+use super::tls::Tls;
 use crate::admin::metrics::{self, Metrics};
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;

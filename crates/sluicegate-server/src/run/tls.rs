@@ -1,14 +1,12 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use sluicegate_config::proxy::UpstreamTls;
-use sluicegate_config::texts::{Follower, Found, Texts};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
 use tokio_rustls::rustls::client::verify_server_name;
@@ -22,7 +20,6 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-use super::connection::Certificate;
 use super::connector::ClientConnector;
 use super::error::ServerError;
 
@@ -342,90 +339,5 @@ fn not_pem(path: &Path, what: &str, error: pem::Error) -> ServerError {
             ))
         }
         error => ServerError::file(path, &format!("not a {what} in PEM"), error),
-    }
-}
-
-// A certificate that is renewed while the server runs. Programs such as cert-manager replace its files weeks before it
-// expires, and tell nobody.
-
-/// The files of a certificate, and the one in force.
-#[derive(Clone)]
-pub(crate) struct LiveCertificate(Arc<Inner>);
-
-struct Inner {
-    tls: Tls,
-    in_force: Certificate,
-    texts: Texts,
-    /// What was read last, whether it is in force or was refused. Locked while files are read.
-    last: Mutex<Found>,
-}
-
-impl LiveCertificate {
-    /// Reads the certificate for the first time.
-    pub(crate) fn read(tls: &Tls) -> Result<Self, ServerError> {
-        let in_force = Arc::new(ArcSwap::from_pointee(tls.acceptor()?));
-        let mut texts = Texts::new(&[]);
-        tls.files().for_each(|file| texts.add(file));
-        // Nothing is known of what the files have been since.
-        Ok(Self(Arc::new(Inner { tls: tls.clone(), in_force, texts, last: Mutex::default() })))
-    }
-
-    /// The certificate for new connections.
-    pub(crate) fn in_force(&self) -> Certificate {
-        Arc::clone(&self.0.in_force)
-    }
-
-    /// Reads the files again. What is not valid leaves the certificate as it is.
-    pub(crate) fn reload(&self) -> Result<(), ServerError> {
-        let found = self.0.texts.read();
-        self.0.put_in_force(self.0.last(), found)
-    }
-
-    /// Reads the files again when they change, until the returned value is dropped.
-    pub(super) fn watch(&self) -> Result<sluicegate_config::Watching, ServerError> {
-        // They may have changed since the one in force was read from them.
-        if let Err(problem) = self.reload() {
-            tracing::error!("certificate not read again: {problem}");
-        }
-        let watching = self.0.texts.watch(Arc::clone(&self.0));
-        watching.map_err(|error| ServerError::because("the certificate cannot be watched", error))
-    }
-}
-
-impl Inner {
-    fn last(&self) -> MutexGuard<'_, Found> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put_in_force(
-        &self,
-        mut last: MutexGuard<'_, Found>,
-        found: Found,
-    ) -> Result<(), ServerError> {
-        *last = found;
-        self.in_force.store(Arc::new(self.tls.acceptor()?));
-        Ok(())
-    }
-}
-
-impl Follower for Inner {
-    fn knows(&self, found: &Found) -> bool {
-        *self.last() == *found
-    }
-
-    fn changed(&self, found: Found) {
-        let last = self.last();
-        // A signal may have been quicker.
-        if *last == found {
-            return;
-        }
-        match self.put_in_force(last, found) {
-            Ok(()) => tracing::info!("certificate read again"),
-            Err(problem) => tracing::error!("certificate not read again: {problem}"),
-        }
-    }
-
-    fn unwatched(&self, reason: &str) {
-        tracing::warn!("certificate not watched: {reason}");
     }
 }

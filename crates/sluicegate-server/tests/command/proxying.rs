@@ -3,10 +3,18 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
 
 use sluicegate_server::status::{Keys, PeaksStatus, Status};
+use sluicegate_tests::certificates::Authority;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 /// A proxy on free ports. It ends with this.
 struct Proxied {
@@ -16,16 +24,13 @@ struct Proxied {
 
 impl Proxied {
     fn start(config: &Path, more: &[&str]) -> Self {
+        Self::start_and_watch(config, &[&["--no-watch"], more].concat())
+    }
+
+    /// Like `start`, but reads files again when they change.
+    fn start_and_watch(config: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
-        command.args([
-            "proxy",
-            "--log",
-            "json",
-            "--no-watch",
-            "--admin",
-            "127.0.0.1:0",
-            "--config",
-        ]);
+        command.args(["proxy", "--log", "json", "--admin", "127.0.0.1:0", "--config"]);
         command.arg(config).args(more);
         command.env_remove("SLUICEGATE_REDIS").env_remove("SLUICEGATE_ADMIN_TOKEN");
         command.env_remove("SLUICEGATE_STATE");
@@ -158,6 +163,58 @@ fn a_proxy_that_is_stopped_and_started_goes_on_counting() {
     }
 }
 
+/// Whether the proxy shows a certificate that this authority has signed.
+fn is_by(authority: &Authority, address: &str) -> bool {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut client = ClientConnection::new(config, name).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    while client.is_handshaking() {
+        if client.complete_io(&mut stream).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn a_proxy_follows_a_certificate_that_kubernetes_replaces_without_a_signal() {
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for (version, authority) in [("..old", &old), ("..new", &new)] {
+        let (certificate, key) = authority.sign("localhost");
+        std::fs::create_dir(at(version)).unwrap();
+        std::fs::write(at(version).join("tls.crt"), certificate).unwrap();
+        std::fs::write(at(version).join("tls.key"), key).unwrap();
+    }
+    symlink("..old", at("..data")).unwrap();
+    for file in ["tls.crt", "tls.key"] {
+        symlink(format!("..data/{file}"), at(file)).unwrap();
+    }
+    let [certificate, key] = ["tls.crt", "tls.key"].map(at);
+    let tls = format!("[listen]\ntls = {{ certificate = {certificate:?}, key = {key:?} }}");
+    // Elsewhere, so that nothing else changes beside it.
+    let policies = tempfile::tempdir().unwrap();
+    let file = policies.path().join("proxy.toml");
+    std::fs::write(&file, config("127.0.0.1:1", "1/hour").replace("[listen]", &tls)).unwrap();
+    let mut proxy = Proxied::start_and_watch(&file, &[]);
+    let address = proxy.address("proxied");
+    assert!(is_by(&old, &address));
+
+    symlink("..new", at("..data_tmp")).unwrap();
+    std::fs::rename(at("..data_tmp"), at("..data")).unwrap();
+    let started = Instant::now();
+    while !is_by(&new, &address) {
+        assert!(started.elapsed().as_secs() < 60, "the old certificate is still shown");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_system_whose_authorities_cannot_be_read_is_an_error_that_says_why() {
     let directory = tempfile::tempdir().unwrap();
@@ -223,7 +280,7 @@ fn the_admin_port_of_a_proxy_shows_whom_its_limits_refuse() {
 
     let body = |path: &str| get(&admin, path).split_once("\r\n\r\n").unwrap().1.to_owned();
     // The counters are read once a second.
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let status = loop {
         let status: Status = serde_json::from_str(&body("/v1/status")).unwrap();
         if status.requests.values().map(|rate| rate.total).sum::<u64>() == 4 {

@@ -82,6 +82,7 @@ async fn pass(options: Proxy) -> Result<(), Box<dyn Error>> {
     let signals = Signals::new()?;
     let bound = proxy.bind().await?;
     let reload = bound.reload();
+    let _certificates = if running.no_watch { None } else { reload.watch()? };
     let ports = [("proxied", Some(bound.address())), ("admin", bound.admin())];
     let run = async |stop| bound.run(stop).await;
     running::serve(signals, &ports, move || reload.now(), run, store).await

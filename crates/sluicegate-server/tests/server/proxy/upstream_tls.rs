@@ -7,6 +7,7 @@ use sluicegate_tests::certificates;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -14,7 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use super::support::{OK, Running, Upstream};
+use super::support::{LONGEST, OK, Running, Upstream};
 
 /// An authority, and what it has vouched for, in files.
 struct Authority {
@@ -214,6 +215,21 @@ async fn files_for_the_application_are_read_again() {
     let problem = proxy.reload.now().unwrap_err().to_string();
     assert!(problem.contains("there is no certificate"), "{problem}");
     assert!(proxy.answer(GET).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn files_for_the_application_are_followed() {
+    const LAST: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (upstream, _) = application(authority.acceptor("localhost", false), LAST).await;
+    let tls = format!("tls = {{ authorities = {} }}", other.path("ca.pem"));
+    let url = format!("https://localhost:{}", upstream.port());
+    let proxy = Running::start_at(&url, "", &tls).await;
+    let _watching = proxy.reload.watch().unwrap().expect("files to watch");
+    assert!(proxy.answer(GET).await.starts_with("HTTP/1.1 502 "));
+    std::fs::write(other.directory.path().join("ca.pem"), authority.signs.pem()).unwrap();
+    let renewed = async { while !proxy.answer(GET).await.starts_with("HTTP/1.1 200 ") {} };
+    timeout(LONGEST, renewed).await.expect("a connection by the new file");
 }
 
 #[tokio::test]
