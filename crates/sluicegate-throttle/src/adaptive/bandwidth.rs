@@ -17,6 +17,11 @@ const ROUNDS: u64 = 3;
 const START: f64 = 1.5;
 const PLATEAU: f64 = 1.2;
 
+/// The server counts as overloaded in a phase if more than one in this many requests met an overload. A server with too
+/// many requests fails most of them. Below an eighth it may be one client, or one route whose backend is down: in six
+/// phases the limit grows by a tenth at most, so an overload in each of them would lower it without end.
+const OVERLOADED: u64 = 8;
+
 /// Multiplies the highest rate at which requests ended by the shortest mean time that they took. By Little's law, the
 /// product is the number of requests that keeps the server busy without a queue inside it.
 ///
@@ -48,7 +53,8 @@ struct Phase {
     time: u64,
     /// How many of the measured requests had taken the last place.
     held: u64,
-    has_overload: bool,
+    /// How many requests met an overload, measured or not.
+    overloads: u64,
 }
 
 impl Bandwidth {
@@ -60,9 +66,10 @@ impl Bandwidth {
     }
 
     fn end_phase(&mut self, now: u64) {
-        let Phase { start, ends, time, held, has_overload, .. } = self.current;
+        let Phase { settled, start, ends, time, held, overloads } = self.current;
         self.current = Phase::default();
-        if has_overload {
+        let is_overloaded = overloads * OVERLOADED > settled + ends;
+        if is_overloaded {
             // Before the check of the rate: an overload is a fact, however few requests the limit held back.
             self.base = (self.base * 0.9).max(self.min);
         }
@@ -76,14 +83,14 @@ impl Bandwidth {
         let best = self.past.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max);
         self.past.rotate_right(1);
         self.past[0] = Some((rate, mean));
-        self.is_starting &= !has_overload && rate >= best * PLATEAU;
+        self.is_starting &= !is_overloaded && rate >= best * PLATEAU;
         if self.is_starting {
             self.base = (self.base * START).min(self.max);
             return;
         }
         self.phase = (self.phase + 1) % PHASES.len();
         // Once in each round of phases, so that a measurement that is wrong by chance counts once.
-        if has_overload || PHASES[self.phase] != 1.0 || PHASES[self.phase - 1] == 1.0 {
+        if is_overloaded || PHASES[self.phase] != 1.0 || PHASES[self.phase - 1] == 1.0 {
             return;
         }
         let known = || self.past.iter().flatten();
@@ -115,7 +122,7 @@ impl Algorithm for Bandwidth {
     fn update(&mut self, sample: Sample) {
         let limit = self.limit() as u64;
         let phase = &mut self.current;
-        phase.has_overload |= sample.is_overload;
+        phase.overloads += u64::from(sample.is_overload);
         if phase.settled < limit {
             phase.settled += 1;
             // The measurement begins with the last of the requests that started under the limit before.

@@ -248,8 +248,9 @@ impl CountedRequest {
         self.at_end = match head.status {
             // It says how busy a limit further in is, and not how long this server takes.
             _ if head.is_refusal => Completion::Error,
-            429 | 503 | 504 => Completion::Overload,
-            500.. => Completion::Error,
+            503 | 504 => Completion::Overload,
+            // 429 is the quota of one client.
+            429 | 500.. => Completion::Error,
             _ => Completion::Success,
         };
         let is_over = match head.hold_until.unwrap_or(hold_until) {

@@ -187,7 +187,7 @@ fn answered<I, R, B: MessageBody>(
     let mut response = result.inspect_err(|error| {
         // In actix-web an error is a response that has not been written yet.
         let status = error.as_response_error().status_code().as_u16();
-        in_service.failed(matches!(status, 429 | 503 | 504));
+        in_service.failed(matches!(status, 503 | 504));
     })?;
     if let Some(shared) = inside.layer.announcing() {
         announce(&shared, response.headers_mut());
