@@ -34,7 +34,8 @@ impl<V: View> Criticality<V> for Class {
 
 /// Gives requests the class `class` if `condition` certainly holds. [`otherwise`](When::otherwise) sets the class
 /// of the others. If the condition may hold, because a path can be read in several ways or a header is there twice, a
-/// request is of the less critical of the two.
+/// request is of the less critical of the two. So is one that the client has made unreadable, such as one with a path of
+/// more than 8,000 bytes.
 ///
 /// ```
 /// use sluicegate::Claim;
@@ -78,9 +79,10 @@ impl<V: View, K: Condition<V>, O: Criticality<V>> Criticality<V> for When<K, Cla
                 Ok(class) => Ok(class.max(self.then)),
                 Err(Unreadable(class)) => Err(Unreadable(class.max(self.then))),
             },
-            Err(_) => {
+            Err(missing) => {
                 let (Ok(class) | Err(Unreadable(class))) = self.otherwise.class(view, classes);
-                Err(Unreadable(class))
+                // The same, or a client would leave a low class by a request that cannot be read.
+                Err(Unreadable(if missing.is_client() { class.max(self.then) } else { class }))
             }
         }
     }

@@ -234,7 +234,12 @@ impl<V: View> Criticality<V> for FileRequests {
                 }
                 Ok((true, false)) => most = most.max(*then),
                 Ok((false, false)) => {}
-                Err(_) => is_read = false,
+                Err(missing) => {
+                    is_read = false;
+                    if missing.is_client() {
+                        most = most.max(*then);
+                    }
+                }
             }
         }
         let class = class.max(most);

@@ -136,6 +136,11 @@ fn no_spelling_of_a_path_makes_a_request_more_critical() {
         assert_eq!(asked(batch, path), 3, "{path}");
     }
     assert_eq!(asked(batch, "/other"), 1);
+    assert_eq!(asked(batch, &format!("/batch/{}", "x".repeat(8_000))), 3, "no pattern reads it");
+    let query = "class = [{ name = 'SHEDDABLE', when = { query = { batch = '1' } } }]
+                 default_class = 'CRITICAL'";
+    assert_eq!(asked(query, &format!("/?batch=1&{}", "a=b&".repeat(1_001))), 3);
+    assert_eq!(asked(query, "/?a=b"), 1);
     // An uncertain match reaches no higher class, not even through a later one.
     let checkout = "class = [{ name = 'CRITICAL_PLUS', when = { path = '/checkout/*' } },
                              { name = 'SHEDDABLE', when = { path = '/checkout/{id}/slow' } },

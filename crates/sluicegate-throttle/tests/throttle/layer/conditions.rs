@@ -1,12 +1,12 @@
 //! Conditions on the load, of limits in front of a throttle and of the throttle itself.
 
 use http::StatusCode;
-use sluicegate::condition::InFlight;
-use sluicegate::key::{Const, Path};
+use sluicegate::condition::{Condition, InFlight};
+use sluicegate::key::{Const, Path, Query};
 use sluicegate::rule::Rule;
 use sluicegate::service::InFlightLayer;
 use sluicegate::{Limit, Memory, RateLimitLayer, when};
-use sluicegate_throttle::layer::{Criticality, class_when};
+use sluicegate_throttle::layer::{Criticality, Unreadable, class_when};
 use sluicegate_throttle::{Class, Classes};
 use tower::{Service, ServiceBuilder};
 
@@ -134,4 +134,24 @@ fn no_spelling_makes_a_request_more_critical_than_its_class() {
     // An uncertain match reaches no higher class.
     assert_eq!(class(Class::CRITICAL, Class::SHEDDABLE, "/batch/export"), Class::CRITICAL);
     assert_eq!(class(Class::CRITICAL, Class::SHEDDABLE, "/batch%2Fexport"), Class::SHEDDABLE);
+
+    // What the client has made unreadable reaches no higher class either.
+    let long = format!("/batch/{}", "x".repeat(8_000));
+    let pairs = format!("/?{}", "a=b&".repeat(1_001));
+    for classes in [[Class::SHEDDABLE, Class::CRITICAL], [Class::CRITICAL, Class::SHEDDABLE]] {
+        assert_eq!(unreadable(Path.matches("/batch/*"), classes, &long), Class::SHEDDABLE);
+        assert_eq!(unreadable(Query("batch").equals("1"), classes, &pairs), Class::SHEDDABLE);
+    }
+}
+
+/// The class of a request whose class cannot be read.
+fn unreadable(
+    condition: impl for<'a> Condition<View<'a>>,
+    [class, other]: [Class; 2],
+    path: &str,
+) -> Class {
+    let request = http::Request::get(path).body(String::new()).unwrap();
+    let class = class_when(condition, class).otherwise(other);
+    let Unreadable(class) = class.class(&View::new(&request), &Classes::four()).unwrap_err();
+    class
 }
