@@ -214,6 +214,11 @@ impl Scheduler {
     ) -> Result<(), ConfigError> {
         let (capacity, partitions, new) = self.accepted(builder)?;
         self.drain(now, out);
+        let has_waiting = self.len > 0;
+        if let Capacity::Rate(rate) = &mut self.capacity {
+            // The time until now drains at the rate that it had.
+            rate.advance(now, has_waiting);
+        }
         match (&mut self.capacity, capacity) {
             (Capacity::Rate(rate), Capacity::Rate(new)) => rate.change(&new),
             (Capacity::InFlight(limit), Capacity::InFlight(mut new)) => {

@@ -48,6 +48,19 @@ fn what_a_rate_has_started_is_drained_at_the_new_rate() {
 }
 
 #[test]
+fn the_time_before_a_change_is_drained_at_the_rate_that_it_had() {
+    let mut scheduler = Scheduler::builder().rate(10, SECOND).queue(1_000).build().unwrap();
+    let mut out = Vec::new();
+    let first = scheduler.offer(0, offer(CRITICAL, 100), &mut out);
+    assert!(matches!(first, Offered::Start(_)), "{first:?}");
+    let slower = Scheduler::builder().rate(1, SECOND).queue(1_000);
+    scheduler.reconfigure(9_000_000, slower, &mut out).unwrap();
+    queued(&scheduler.offer(9_000_000, offer(CRITICAL, 1), &mut out));
+    // A cost of 90 has been drained in nine seconds, and 10 are left.
+    assert_eq!(scheduler.next_at(), Some(19_000_000));
+}
+
+#[test]
 fn an_adaptive_limit_goes_on_from_what_was_learnt() {
     let mut algorithm = Bandwidth::new(2, 2, 500);
     algorithm.start_at(120);
