@@ -171,8 +171,11 @@ impl Scheduler {
 
     /// Takes back the start of a request whose client has gone before it ran. All that it took is given back.
     pub fn not_started(&mut self, now: u64, running: Running, out: &mut Vec<Instruction>) {
+        if running.is_tried {
+            self.run_times.give_back_try(running.key);
+        }
         // Its time says nothing about others with its key.
-        let running = Running { key: None, ..running };
+        let running = Running { key: None, is_tried: false, ..running };
         let counts = &mut self.counts[running.class.rank()];
         counts.started -= 1;
         counts.cancelled += 1;
@@ -185,7 +188,7 @@ impl Scheduler {
         // The id has a generation, so a late cancellation never hits the request that has the slot now.
         let Some(index) = self.slab.find(id) else { return false };
         let rank = self.slab.entry(index).lane().rank;
-        self.take(index);
+        self.remove(index);
         self.counts[rank].cancelled += 1;
         true
     }
@@ -233,6 +236,9 @@ impl Scheduler {
             let class = self.lanes.get_mut(lane);
             // CoDel judges requests as they leave the queue, and only those: its interval is one of departures.
             if class.codel.as_mut().is_some_and(|codel| codel.drops(now, waited)) {
+                if chance == Chance::Tried {
+                    self.run_times.give_back_try(offer.key);
+                }
                 self.shed(index, ShedReason::Stale, out);
                 continue;
             }
@@ -350,9 +356,18 @@ impl Scheduler {
         id
     }
 
+    /// Removes a request that is not started.
+    fn remove(&mut self, index: Index) -> Id {
+        let entry = self.slab.entry(index);
+        if entry.is_tried {
+            self.run_times.give_back_try(entry.offer().key);
+        }
+        self.take(index)
+    }
+
     fn shed(&mut self, index: Index, reason: ShedReason, out: &mut Vec<Instruction>) {
         let rank = self.slab.entry(index).lane().rank;
-        let id = self.take(index);
+        let id = self.remove(index);
         let shed = self.counted(reason, rank);
         out.push(Instruction::Shed(id, shed));
     }

@@ -66,6 +66,7 @@ pub enum ShedReason {
     Evicted,
     /// When it was offered, it was not expected to finish before its deadline. If only its own running time would be
     /// too long, one such request of its key is tried each second all the same, because the prediction may be outdated.
+    /// If it leaves before it has shown anything, the next one is tried at once.
     Deadline,
     /// It missed its deadline in the queue, or could no longer finish before its deadline.
     Missed,

@@ -38,7 +38,11 @@ impl Scheduler {
             self.counts[lane.rank].at_once += 1;
             return Offered::Start(self.start(Running::new(now, lane, &offer, now, is_tried)));
         }
-        self.queue(now, lane, &offer, is_tried, out)
+        let offered = self.queue(now, lane, &offer, is_tried, out);
+        if is_tried && matches!(offered, Offered::Shed(_)) {
+            self.run_times.give_back_try(offer.key);
+        }
+        offered
     }
 
     /// Queues a request, if there is room.

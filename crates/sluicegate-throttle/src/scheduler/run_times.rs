@@ -75,6 +75,19 @@ impl RunTimes {
         is_due
     }
 
+    /// A request that was tried has taught nothing, so the next one is tried at once. Otherwise a client that leaves each
+    /// time would keep the route shut for all others.
+    pub(super) fn give_back_try(&mut self, key: Option<u64>) {
+        match key {
+            Some(key) => {
+                if let Some(recent) = self.keys.known_mut(key) {
+                    recent.tried = 0;
+                }
+            }
+            None => self.tried = 0,
+        }
+    }
+
     /// A request has ended after this time, and has cost this much. One that was tried shows what is true now: nothing
     /// from before counts any more.
     pub(super) fn learn(
@@ -85,21 +98,25 @@ impl RunTimes {
         completion: Completion,
     ) {
         let Running { key, is_tried, .. } = *running;
-        if completion == Completion::Success {
+        let is_success = completion == Completion::Success;
+        if is_success {
             match key {
                 None if is_tried => self.all.restart(time, cost),
                 _ => self.all.learn(time, cost),
             }
         }
-        let Some(key) = key else { return };
         // If it was predicted as cheap, as all are at first, or has cost less than most, its time is that of a dear one.
         let cost = cost.max(running.cost);
         // A request that was cut short would have taken at least this long.
         // Such a time is a lower bound. It counts where it is longer than expected, which it then proves wrong.
         let was_cut_short = matches!(completion, Completion::Cancelled | Completion::Overload);
-        let is_longer = || time > self.expected(Some(key), cost);
-        if completion == Completion::Success || was_cut_short && is_longer() {
-            self.keys.value_mut(key).learn(time as f32 / cost as f32, is_tried);
+        let is_longer = |key| time > self.expected(Some(key), cost);
+        if is_success || was_cut_short && key.is_some_and(is_longer) {
+            if let Some(key) = key {
+                self.keys.value_mut(key).learn(time as f32 / cost as f32, is_tried);
+            }
+        } else if is_tried {
+            self.give_back_try(key);
         }
     }
 }

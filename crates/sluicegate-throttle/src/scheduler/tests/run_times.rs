@@ -184,6 +184,66 @@ fn keys_that_come_once_displace_no_route_in_use() {
     assert_eq!(served.count(), 1, "the one that is tried");
 }
 
+/// A client takes each try and leaves at once, and its route is quick again.
+#[test]
+fn a_client_that_leaves_at_once_does_not_keep_a_route_shut() {
+    for key in [Some(SLOW), None] {
+        let mut scheduler = idle();
+        let mut out = Vec::new();
+        let request = Offer { key, ..offer(CRITICAL, 1) };
+        for _ in 0..7 {
+            let Offered::Start(running) = scheduler.offer(NOW - 5_000 * MS, request, &mut out)
+            else {
+                panic!("there is room");
+            };
+            scheduler.done(NOW, running, None, Completion::Success, &mut out);
+        }
+        let mut served = 0;
+        for step in 0..10_000 {
+            let now = NOW + step * MS;
+            let request = Offer { deadline: Some(now + 1_000 * MS), ..request };
+            if let Offered::Start(running) = scheduler.offer(now, request, &mut out) {
+                scheduler.done(now, running, None, Completion::Cancelled, &mut out);
+            }
+            if let Offered::Start(running) = scheduler.offer(now, request, &mut out) {
+                scheduler.done(now + MS, running, None, Completion::Success, &mut out);
+                served += 1;
+            }
+        }
+        assert!(served > 9_000, "{served} of 10,000 with the key {key:?}");
+    }
+}
+
+#[test]
+fn a_try_that_is_not_started_is_given_back() {
+    let mut scheduler = Scheduler::builder().in_flight(1).queue(1).build().unwrap();
+    let mut out = Vec::new();
+    (0..7).for_each(|_| serve(&mut scheduler, NOW, SLOW, 5_000 * MS));
+    // The mean of all is quick, so the wait is short.
+    (0..500).for_each(|_| serve(&mut scheduler, NOW, QUICK, MS));
+    let now = NOW + 2_000 * MS;
+    let request = by(SLOW, now + 1_000 * MS);
+
+    let Offered::Start(running) = scheduler.offer(now, request, &mut out) else {
+        panic!("it is tried");
+    };
+    scheduler.not_started(now, running, &mut out);
+    let Offered::Start(_running) = scheduler.offer(now, offer(CRITICAL, 1), &mut out) else {
+        panic!("it is free");
+    };
+    let id = queued(&scheduler.offer(now, request, &mut out));
+    assert!(scheduler.cancel(id));
+    let other = queued(&scheduler.offer(now, offer(CRITICAL, 1), &mut out));
+    assert_eq!(reason(&scheduler.offer(now, request, &mut out)), ShedReason::Full);
+    assert!(scheduler.cancel(other));
+    let low = Offer { class: NOT_CRITICAL, ..request };
+    queued(&scheduler.offer(now, low, &mut out));
+    let evicting = scheduler.offer(now, offer(CRITICAL, 1), &mut out);
+    assert!(matches!(out.pop(), Some(Instruction::Shed(..))), "it is evicted");
+    assert!(scheduler.cancel(queued(&evicting)));
+    queued(&scheduler.offer(now, request, &mut out));
+}
+
 proptest! {
     /// Whatever a route's requests took before, and however its clock steps.
     #[test]
