@@ -1,4 +1,4 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 
 use foldhash::fast::FixedState;
 
@@ -29,6 +29,9 @@ pub(super) struct ClassQueue {
     /// Queues in the order of their turns. A queue that has become empty is removed when its turn comes.
     ring: VecDeque<u16>,
     owners: HashMap<u64, u16, FixedState>,
+    /// The cost that each flow holds, also of flows without a queue of their own. A flow that holds nothing is not in it,
+    /// so it has at most as many rows as requests wait.
+    held: HashMap<u64, u64, FixedState>,
     /// Queues without an owner.
     free: Vec<u16>,
     /// How much cost a queue may spend in each round: the mean cost of a request.
@@ -51,12 +54,13 @@ struct FlowQueue {
     /// The cost that it may spend before its turn is over.
     deficit: u64,
     owner: Option<u64>,
-    /// The cost of the owner's own requests, without those of other flows that share the queue.
-    owned: u64,
     in_ring: bool,
 }
 
 impl ClassQueue {
+    /// The row of a flow with one request, and the byte that its map keeps for each row.
+    pub(super) const BYTES: usize = size_of::<(u64, u64)>() + 1;
+
     pub(super) fn new(queues: u16, codel: Option<Codel>) -> Self {
         Self {
             ages: List::default(),
@@ -66,6 +70,7 @@ impl ClassQueue {
             queues: (0..queues).map(|_| FlowQueue::default()).collect(),
             ring: VecDeque::with_capacity(usize::from(queues)),
             owners: HashMap::with_capacity_and_hasher(usize::from(queues), FixedState::default()),
+            held: HashMap::default(),
             free: (0..queues).rev().collect(),
             quantum: 1,
             costs: 0,
@@ -97,8 +102,7 @@ impl ClassQueue {
         if !(1..=CONTENDED).contains(&self.contended_until.saturating_sub(now)) {
             return false;
         }
-        let owned = self.owners.get(&flow).map(|&queue| self.queues[usize::from(queue)].owned);
-        match owned.unwrap_or_default() {
+        match self.held.get(&flow).copied().unwrap_or_default() {
             // A single request must not be able to fill the queue behind others, or one client could keep all out.
             0 => kept > 0 && cost > bound / 2,
             // The rule of dynamic thresholds (Choudhury and Hahne, 1998): nobody holds more than is free. It needs no
@@ -112,7 +116,7 @@ impl ClassQueue {
         if let Some(&queue) = self.owners.get(&flow) {
             return queue;
         }
-        // Its own queue as long as there are any: only then is what it holds known exactly, and its fairness exact.
+        // Its own queue as long as there are any: only then is its fairness exact.
         if let Some(queue) = self.free.pop() {
             self.owners.insert(flow, queue);
             self.queues[usize::from(queue)].owner = Some(flow);
@@ -132,6 +136,7 @@ impl ClassQueue {
         self.cost += cost;
         self.len += 1;
         self.learn(cost);
+        *self.held.entry(from).or_default() += cost;
         let flow = &mut self.queues[usize::from(queue)];
         // A flow that comes back has one turn like all others, and no credit for the time in which it had nothing.
         if flow.list.oldest.is_none() {
@@ -140,7 +145,6 @@ impl ClassQueue {
         slab.push(Chain::Flow, &mut flow.list, index);
         flow.cost += cost;
         flow.len += 1;
-        flow.owned += if flow.owner == Some(from) { cost } else { 0 };
         if !flow.in_ring {
             flow.in_ring = true;
             self.ring.push_back(queue);
@@ -164,11 +168,16 @@ impl ClassQueue {
         slab.unlink(Chain::Age, &mut self.ages, index);
         self.cost -= cost;
         self.len -= 1;
+        if let hash_map::Entry::Occupied(mut held) = self.held.entry(from) {
+            *held.get_mut() -= cost;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
         let flow = &mut self.queues[usize::from(queue)];
         slab.unlink(Chain::Flow, &mut flow.list, index);
         flow.cost -= cost;
         flow.len -= 1;
-        flow.owned -= if flow.owner == Some(from) { cost } else { 0 };
         // Empty, it can be given to another flow at once. Its place in the ring goes when its turn comes.
         if flow.list.oldest.is_none() {
             flow.is_shared = false;

@@ -44,6 +44,7 @@ mod tests;
 mod wait;
 
 use self::capacity::{Capacity, Concurrency};
+use self::class_queue::ClassQueue;
 use self::lanes::Lanes;
 use self::offer::{Index, Lane};
 use self::run_times::RunTimes;
@@ -96,7 +97,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Memory that each queued request takes here, in bytes. The memory of requests that have left is reused.
-    pub const BYTES_PER_REQUEST: usize = Slab::BYTES + Deadlines::BYTES;
+    pub const BYTES_PER_REQUEST: usize = Slab::BYTES + Deadlines::BYTES + ClassQueue::BYTES;
 
     /// Settings of a scheduler, to be changed.
     pub fn builder() -> SchedulerBuilder {

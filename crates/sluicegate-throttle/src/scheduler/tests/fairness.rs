@@ -90,6 +90,20 @@ fn a_flow_leaves_as_much_room_as_it_takes_while_others_come() {
 }
 
 #[test]
+fn a_flow_without_a_queue_of_its_own_leaves_as_much_room_as_it_takes() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(1).queue(1_000));
+    let mut out = Vec::new();
+    let mut offer = |flow| scheduler.offer(0, Offer { flow, ..offer(CRITICAL, 1) }, &mut out);
+    for flow in 1..=64 {
+        queued(&offer(flow));
+    }
+    let held = (0..1_000).filter(|_| matches!(offer(65), Offered::Queued(_))).count();
+    assert_eq!(held, 468, "half of the 936 that were free");
+    assert_eq!(reason(&offer(65)), ShedReason::Share);
+    queued(&offer(66));
+}
+
+#[test]
 fn more_flows_than_queues_share_and_none_starves() {
     let served = serve(&[3; 200], 64, 120_000);
     assert!(served.iter().all(|&cost| cost > 100), "{served:?}");
