@@ -20,13 +20,17 @@ impl Scheduler {
         self.lanes.get_mut(lane).note(offer.flow, now);
         let chance = match offer.deadline {
             None => Chance::InTime,
-            Some(_) => {
+            Some(deadline) => {
                 if let Capacity::Rate(rate) = &mut self.capacity {
                     // Nothing else lets time pass while every request is refused for its deadline.
                     rate.advance(now, self.len > 0);
                 }
                 let wait = self.predicted_wait(lane, offer.flow, now);
-                self.chance(now, wait, now, &offer)
+                let chance = self.chance(now, wait, now, &offer);
+                if chance == Chance::Late && (wait == 0 || deadline <= now) {
+                    self.level.note_hopeless(lane.rank);
+                }
+                chance
             }
         };
         if chance == Chance::Late {

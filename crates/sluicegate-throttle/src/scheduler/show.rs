@@ -97,8 +97,9 @@ impl Scheduler {
     }
 
     /// How many classes are admitted, the most critical first. A class is admitted if less than half of its requests
-    /// were shed in the last second, or in the last 2,000 requests of all classes. A caller that knows this number need
-    /// not send requests of the other classes.
+    /// were shed because of the load in the last second, or in the last 2,000 requests of all classes. Requests that are
+    /// shed for their flow's share, or for a deadline that they would have missed without waiting, do not count. A caller that
+    /// knows this number need not send requests of the other classes.
     pub const fn admitted_classes(&self, now: u64) -> usize {
         self.level.admitted(now, self.lanes.classes())
     }
@@ -139,9 +140,11 @@ impl Counts {
         self.shed.iter().sum()
     }
 
-    /// How many requests were refused because of the load: all refused requests except those that would never fit.
-    pub(super) fn shed_by_load(&self) -> u64 {
-        self.all_shed() - self.shed_for(ShedReason::NeverFits)
+    /// How many requests were refused because of the load, and not because of what their clients sent: one client could
+    /// otherwise have it announced that no class is admitted.
+    fn shed_by_load(&self) -> u64 {
+        use ShedReason::{NeverFits, Share};
+        self.all_shed() - self.shed_for(NeverFits) - self.shed_for(Share)
     }
 
     pub(super) fn plus(mut self, other: &Self) -> Self {
@@ -172,12 +175,15 @@ pub(super) struct Level {
     offers: u64,
     /// Offered and shed requests of each class when the window began.
     before: [(u64, u64); MAX_CLASSES],
+    /// Requests of each class that would have been too late on an idle server.
+    hopeless: [u64; MAX_CLASSES],
     admitted: usize,
 }
 
 impl Level {
     pub(super) const fn new(classes: usize) -> Self {
-        Self { since: 0, offers: 0, before: [(0, 0); MAX_CLASSES], admitted: classes }
+        let (before, hopeless) = ([(0, 0); MAX_CLASSES], [0; MAX_CLASSES]);
+        Self { since: 0, offers: 0, before, hopeless, admitted: classes }
     }
 
     /// A request is about to be offered.
@@ -195,13 +201,19 @@ impl Level {
         // From the least critical on, so that the most critical class that is shed sets the level.
         for (rank, class) in classes.iter().enumerate().rev() {
             let (offered, shed) = self.before[rank];
-            let (offered, shed) = (class.offered - offered, class.shed_by_load() - shed);
-            self.before[rank] = (class.offered, class.shed_by_load());
+            let all = class.shed_by_load() - self.hopeless[rank];
+            let (offered, shed) = (class.offered - offered, all - shed);
+            self.before[rank] = (class.offered, all);
             if offered >= FEWEST && shed * 2 > offered && is_recent {
                 admitted = rank;
             }
         }
         (self.admitted, self.since, self.offers) = (admitted, now, 1);
+    }
+
+    /// A request is refused for its deadline, whatever waits.
+    pub(super) const fn note_hopeless(&mut self, rank: usize) {
+        self.hopeless[rank] += 1;
     }
 
     /// How many classes are admitted. After a time without requests, all of them are.

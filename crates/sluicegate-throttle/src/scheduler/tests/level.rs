@@ -53,3 +53,48 @@ fn what_would_never_fit_says_nothing_about_the_load() {
     assert!(scheduler.counts().shed_for(ShedReason::NeverFits) > 0);
     assert_eq!(scheduler.admitted_classes(3_000 * MILLISECOND), 4);
 }
+
+#[test]
+fn deadlines_that_have_passed_say_nothing_about_the_load() {
+    let mut scheduler = Scheduler::builder().in_flight(100).queue(100).build().unwrap();
+    let mut out = Vec::new();
+    for now in (0..3_000).map(|step| step * MILLISECOND) {
+        let honest = scheduler.offer(now, offer(CRITICAL, 1), &mut out);
+        let Offered::Start(running) = honest else { panic!("{honest:?}") };
+        for _ in 0..2 {
+            let late = Offer { deadline: Some(now), ..offer(CRITICAL, 1) };
+            assert_eq!(reason(&scheduler.offer(now, late, &mut out)), ShedReason::Deadline);
+        }
+        scheduler.done(now, running, None, Completion::Success, &mut out);
+        assert_eq!(scheduler.admitted_classes(now), 4, "at {now}");
+    }
+}
+
+#[test]
+fn deadlines_that_a_queue_makes_impossible_say_that_there_is_load() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(20));
+    let mut out = Vec::new();
+    for now in (0..3_000).map(|step| step * MILLISECOND) {
+        let soon = Offer { deadline: Some(now + MILLISECOND), ..offer(CRITICAL, 1) };
+        let _ = scheduler.offer(now, soon, &mut out);
+    }
+    assert_eq!(scheduler.admitted_classes(3_000 * MILLISECOND), 0);
+}
+
+#[test]
+fn a_flow_that_sends_more_than_its_share_says_nothing_about_the_load() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(100, SECOND).queue(20));
+    let mut out = Vec::new();
+    for step in 0..3_000 {
+        let now = step * MILLISECOND;
+        let flow = u64::from(step % 100 == 0);
+        let _ = scheduler.offer(now, Offer { flow, ..offer(CRITICAL, 1) }, &mut out);
+        for instruction in out.drain(..) {
+            if let Instruction::Start(_, running) = instruction {
+                scheduler.done(now, running, None, Completion::Success, &mut Vec::new());
+            }
+        }
+    }
+    assert!(scheduler.counts().shed_for(ShedReason::Share) > 2_000);
+    assert_eq!(scheduler.admitted_classes(3_000 * MILLISECOND), 4);
+}
