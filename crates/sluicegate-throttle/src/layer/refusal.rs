@@ -156,8 +156,9 @@ impl WhenShed {
     /// of the request, so that the handler serves less: from a cache, without recommendations. At most `at_most` such
     /// requests are served at once, and others are refused.
     ///
-    /// They take up no capacity of the throttle, so they have to be much cheaper. One whose deadline has passed is
-    /// refused, because nobody waits for its answer.
+    /// They take up no capacity of the throttle, so they have to be much cheaper. One whose deadline has passed while it
+    /// waited is refused, because nobody waits for its answer. One that cannot meet its deadline when it arrives is served
+    /// less all the same, even if its deadline has passed by then.
     ///
     /// # Panics
     ///

@@ -142,7 +142,7 @@ impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
 
     /// Predicts the cost of a request from requests with the same key. The default key is method and route. A
     /// plain tower service knows no routes: there, name another key, or all requests are predicted together. Use a key
-    /// that clients cannot choose freely. Requests without the key are expected to cost the mean of their class.
+    /// that clients cannot choose freely. Requests without the key are predicted together, as if they had the same one.
     pub fn predict_by<P2>(self, predict_by: P2) -> ThrottleLayer<Requests<C, P2, F, D, X, N>> {
         let (to, Requests { class, fair_by, deadline, exempt, partition, keys, .. }) = self.split();
         to.read(Requests { class, predict_by, fair_by, deadline, exempt, partition, keys })
