@@ -4,8 +4,10 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
@@ -128,6 +130,36 @@ fn a_subscriber_may_ask_the_throttle_that_tells_it() {
     is_done.recv_timeout(Duration::from_secs(20)).expect("it waits for itself");
     // The key that cannot be read, the wait and what is shed.
     assert_eq!(count.load(Ordering::Relaxed), 3);
+}
+
+/// Panics when a span is entered.
+struct Panics;
+
+impl<S: Subscriber> tracing_subscriber::Layer<S> for Panics {
+    fn on_enter(&self, _: &Id, _: Context<'_, S>) {
+        panic!("the subscriber panics, as told");
+    }
+}
+
+#[test]
+fn a_subscriber_that_panics_as_a_request_starts_gives_its_place_back() {
+    let builder = Throttle::builder().in_flight(1).queue_cost(1_000);
+    let throttle = builder.clock(ManualClock::new()).build().unwrap();
+    let mut service = throttle.layer().layer(service_fn(|_: Request<String>| {
+        pending::<Result<Response<Full<Bytes>>, Infallible>>()
+    }));
+    let subscriber = tracing_subscriber::registry().with(Panics);
+    tracing::subscriber::with_default(subscriber, || {
+        let running = service.call(Request::new(String::new()));
+        let mut waits = Box::pin(service.call(Request::new(String::new())));
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        drop(running);
+        assert_eq!(throttle.snapshot().running, 1, "it is told to start");
+        let polled = catch_unwind(AssertUnwindSafe(|| waits.as_mut().poll(&mut cx).is_ready()));
+        assert!(polled.is_err());
+        assert_eq!(throttle.snapshot().running, 0);
+    });
 }
 
 /// What `run` logs.

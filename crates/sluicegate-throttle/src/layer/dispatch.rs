@@ -138,17 +138,20 @@ impl Place {
             return Poll::Pending;
         };
         self.id = None;
+        // First, so that the place is free again if a waker, a subscriber or a recorder panics.
+        let result =
+            result.map(|running| InService::new(&self.shared, running, self.key, None, true));
         let Observing { name, meter, .. } = &self.shared.observing;
-        Poll::Ready(self.span.in_scope(|| match result {
-            Ok(running) => {
-                self.shared.polls(&running);
-                meter.waited(name, &self.shared.classes, &running);
-                Ok(InService::new(&self.shared, running, self.key, None, true))
+        Poll::Ready(self.span.in_scope(|| {
+            match result.as_ref().map(InService::running) {
+                Ok(Some(running)) => {
+                    self.shared.polls(running);
+                    meter.waited(name, &self.shared.classes, running);
+                }
+                Ok(None) => {}
+                Err(shed) => self.shared.observing.report(&self.shared.classes, shed),
             }
-            Err(shed) => {
-                self.shared.observing.report(&self.shared.classes, &shed);
-                Err(shed)
-            }
+            result
         }))
     }
 }
