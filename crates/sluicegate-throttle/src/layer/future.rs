@@ -18,7 +18,7 @@ use sluicegate_core::response::LazyDecision;
 use tower_service::Service;
 
 use super::dispatch::Dispatch;
-use super::in_service::{Head, HoldUntil, InService};
+use super::in_service::{GRPC_STATUS, Head, HoldUntil, InService, status};
 use super::refusal::announce;
 use super::shared::Shared;
 use super::throttle_layer::ThrottleLayer;
@@ -300,7 +300,9 @@ fn head<B: http_body::Body>(response: &Response<B>, is_upgrade: bool) -> Head {
     let extensions = response.extensions();
     let cost = || extensions.get().map(|Cost(cost)| RunningCost::of(*cost));
     Head {
-        status: response.status().as_u16(),
+        status: status(response.status().as_u16(), || {
+            response.headers().get(GRPC_STATUS).map(HeaderValue::as_bytes)
+        }),
         reported: extensions.get().cloned().or_else(cost),
         is_refusal: extensions.get::<Refused>().is_some(),
         hold_until: extensions.get().copied(),

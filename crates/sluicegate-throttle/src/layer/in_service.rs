@@ -65,6 +65,7 @@ pub enum HoldUntil {
 /// What a throttle needs to know about the head of a response.
 #[derive(Debug)]
 pub(super) struct Head {
+    /// See [`status`].
     pub(super) status: u16,
     /// The cost that the handler reports.
     pub(super) reported: Option<RunningCost>,
@@ -78,6 +79,22 @@ pub(super) struct Head {
     pub(super) length: u64,
     /// Whether the response upgrades the connection.
     pub(super) is_upgrade: bool,
+}
+
+pub(super) const GRPC_STATUS: &str = "grpc-status";
+
+/// The status of a response whose head may hold a [`GRPC_STATUS`]: a call of gRPC that fails at once is answered with
+/// 200 all the same. Failures become the status that proxies give them in HTTP.
+#[inline]
+pub(super) fn status<'a>(status: u16, grpc: impl FnOnce() -> Option<&'a [u8]>) -> u16 {
+    match (status, if status == 200 { grpc() } else { None }) {
+        (status, None | Some(b"0")) => status,
+        // UNAVAILABLE.
+        (_, Some(b"14")) => 503,
+        // DEADLINE_EXCEEDED.
+        (_, Some(b"4")) => 504,
+        _ => 500,
+    }
 }
 
 impl InService {
@@ -129,6 +146,11 @@ impl InService {
     /// Leaves an uncounted one.
     pub(super) const fn take(&mut self) -> Self {
         Self(self.0.take())
+    }
+
+    /// As it was started. `None` if it takes up no capacity.
+    pub(super) fn running(&self) -> Option<&Running> {
+        self.0.as_ref()?.running.as_ref()
     }
 
     #[cfg(feature = "tower")]

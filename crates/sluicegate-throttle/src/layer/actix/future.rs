@@ -22,7 +22,7 @@ use sluicegate_core::response::LazyDecision;
 
 use crate::announce::FIELD;
 use crate::layer::dispatch::Dispatch;
-use crate::layer::in_service::{Head, InService};
+use crate::layer::in_service::{GRPC_STATUS, Head, InService, status};
 use crate::layer::shared::Shared;
 use crate::layer::throttle_layer::ThrottleLayer;
 use crate::scheduler::Shed;
@@ -201,7 +201,9 @@ fn head<B: MessageBody>(response: &ServiceResponse<B>) -> Head {
     let extensions = response.response().extensions();
     let size = response.response().body().size();
     Head {
-        status: response.status().as_u16(),
+        status: status(response.status().as_u16(), || {
+            response.headers().get(GRPC_STATUS).map(HeaderValue::as_bytes)
+        }),
         reported: left(response).or_else(|| left(response).map(|Cost(cost)| RunningCost::of(cost))),
         is_refusal: extensions.contains::<Refused>(),
         hold_until: extensions.get().copied(),

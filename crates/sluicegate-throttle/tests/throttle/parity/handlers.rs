@@ -31,6 +31,7 @@ pub(crate) struct Reply {
     pub(crate) cost: Option<Cost>,
     pub(crate) hold_until: Option<HoldUntil>,
     pub(crate) cache_control: Option<&'static str>,
+    pub(crate) grpc_status: Option<&'static str>,
     pub(crate) frames: usize,
     /// How long it works before its head is there, and for each frame.
     pub(crate) work: Duration,
@@ -44,6 +45,7 @@ impl Default for Reply {
             cost: None,
             hold_until: None,
             cache_control: None,
+            grpc_status: None,
             frames: 0,
             work: Duration::ZERO,
             panics: false,

@@ -77,23 +77,28 @@ impl Algorithm for Halving {
 pub(crate) async fn overload_lowers_the_limit_and_other_errors_do_not(server: &impl Server) {
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);
-    let limit_after = async |status| {
+    let is_lower_after = async |reply: Reply| {
         let builder = Throttle::builder().adaptive(Halving(20)).queue_cost(100_000);
         let throttle = builder.clock(&clock).build().unwrap();
         let layer: ThrottleLayer = throttle.layer();
         let client = server.serve(layer, &handlers).await;
         let before = throttle.snapshot().limit.unwrap();
         let sent = client.send(get("/shop"));
-        handlers.answer(Reply { status, ..Reply::default() });
-        assert_eq!(sent.answer().status, status);
+        handlers.answer(reply);
+        let _ = sent.answer();
         throttle.snapshot().limit.unwrap() < before
     };
     for status in [503, 504] {
-        assert!(limit_after(status).await, "{status}");
+        assert!(is_lower_after(Reply { status, ..Reply::default() }).await, "{status}");
     }
     // 429 is the quota of one client, which any client can use up.
     for status in [200, 404, 429, 500] {
-        assert!(!limit_after(status).await, "{status}");
+        assert!(!is_lower_after(Reply { status, ..Reply::default() }).await, "{status}");
+    }
+    // A call of gRPC that fails at once.
+    for (grpc_status, is_overload) in [("0", false), ("4", true), ("8", false), ("14", true)] {
+        let reply = Reply { grpc_status: Some(grpc_status), ..Reply::default() };
+        assert_eq!(is_lower_after(reply).await, is_overload, "{grpc_status}");
     }
 }
 

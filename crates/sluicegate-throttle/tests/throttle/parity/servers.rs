@@ -100,6 +100,8 @@ async fn respond(
     reply.hold_until.map(|hold| response.extensions_mut().insert(hold));
     let cache_control = reply.cache_control.map(http::HeaderValue::from_static);
     cache_control.map(|value| response.headers_mut().insert("cache-control", value));
+    let grpc_status = reply.grpc_status.map(http::HeaderValue::from_static);
+    grpc_status.map(|value| response.headers_mut().insert("grpc-status", value));
     response
 }
 
@@ -209,6 +211,9 @@ async fn respond_actix(handlers: Handlers, request: HttpRequest) -> HttpResponse
     let cache_control = reply.cache_control.map(actix_web::http::header::HeaderValue::from_static);
     cache_control
         .map(|value| response.headers_mut().insert(actix_web::http::header::CACHE_CONTROL, value));
+    let grpc_status = reply.grpc_status.map(actix_web::http::header::HeaderValue::from_static);
+    let name = actix_web::http::header::HeaderName::from_static("grpc-status");
+    grpc_status.map(|value| response.headers_mut().insert(name, value));
     response
 }
 
