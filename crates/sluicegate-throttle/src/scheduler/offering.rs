@@ -129,7 +129,8 @@ impl Scheduler {
         let limit = limit.limit();
         let &Partition { running, waiting, .. } = self.partitions.get(lane.partition);
         let has_place = self.running + self.len < limit
-            || running + waiting < self.partitions.guaranteed(lane.partition, limit);
+            || lane.partition > 0
+                && running + waiting < self.partitions.guaranteed(lane.partition, limit);
         // The sum of all costs never overflows, however large the bound is.
         has_place && self.cost.checked_add(cost).is_some()
     }
