@@ -43,7 +43,9 @@ use crate::status::{Latency, RequestOutcome, Timing};
 /// The most requests under way on one connection of HTTP/2.
 const STREAMS: u32 = 250;
 
-/// How many bytes of a body wait in a stream of HTTP/2, and in all streams of a connection.
+/// How many bytes of a body wait in a stream of HTTP/2. A connection has as much for each of its streams: a proxy in front may send
+/// the requests of many clients on it, and bodies that wait for the application must not hold up the others. Requests that are
+/// refused keep no body, so the bodies that wait are bounded by the requests that the application and the throttle have.
 const WINDOW: u32 = 64 * 1024;
 
 /// How often a client of HTTP/2 that sends nothing is asked whether it is there.
@@ -91,7 +93,7 @@ impl Port {
             .keep_alive_timeout(PONG.max(listen.write_timeout))
             .max_concurrent_streams(STREAMS)
             .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(16 * WINDOW)
+            .initial_connection_window_size(STREAMS * WINDOW)
             .max_send_buf_size(WINDOW as usize)
             .max_header_list_size(u32::try_from(listen.head).unwrap_or(u32::MAX));
         let recorder = Recorder::new();

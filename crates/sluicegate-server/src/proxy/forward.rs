@@ -39,6 +39,11 @@ const HEAD: usize = 64 * 1024;
 /// How many bytes of the body of a stream of HTTP/2 wait on either side.
 const WINDOW: u32 = 64 * 1024;
 
+/// How many bytes wait in all streams of a connection of HTTP/2: the most that HTTP/2 has. Clients share the connection, so the
+/// responses that one of them does not read must not use up the window of the others. What waits is bounded by the requests under
+/// way, each with its `WINDOW`. h2 also allows short frames that nobody has read by this window.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
 /// The application. Clones share its connections.
 #[derive(Clone)]
 pub(crate) struct Forward(Arc<Inner>);
@@ -95,7 +100,7 @@ impl Forward {
             .http1_max_headers(listen.fields)
             .http2_only(upstream.http2)
             .http2_initial_stream_window_size(WINDOW)
-            .http2_initial_connection_window_size(16 * WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_max_send_buf_size(WINDOW as usize)
             .build(connector);
         let places = Arc::new(Semaphore::new(upstream.requests));

@@ -36,7 +36,7 @@ where
     client
 }
 
-async fn connect<B>(proxy: &Running) -> SendRequest<B>
+pub(super) async fn connect<B>(proxy: &Running) -> SendRequest<B>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
         + Send

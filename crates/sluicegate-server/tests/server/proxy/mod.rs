@@ -7,6 +7,7 @@ mod draining;
 mod failing;
 mod forwarding;
 mod http2;
+mod http2_application;
 mod http2_frames;
 mod listen_tls;
 mod readme;
