@@ -12,8 +12,7 @@ use http_body::Body;
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::ext::on_informational;
-use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::Error as PoolError;
 use metrics::counter;
 use sluicegate::response;
 use sluicegate_config::proxy::{Listen, Upstream};
@@ -25,6 +24,7 @@ use crate::proxy::check::Bad;
 use crate::proxy::connector::{Connector, TlsFailure, is_timeout};
 use crate::proxy::forwarded::{self, Client};
 use crate::proxy::hop;
+use crate::proxy::pools::Pools;
 use crate::proxy::problem::{full, problem};
 use crate::proxy::request_body::{ClientError, RequestBody};
 use crate::proxy::response_body::{ResponseBody, settle_length};
@@ -32,17 +32,6 @@ use crate::run::{Activity, Causes, HoldingBody, Interim};
 use crate::status::{Latency, RequestOutcome, Timing};
 
 use crate::proxy::tunnel::{Tunnel, is_agreed, wanted_upgrade, write_upgrade};
-
-/// The largest head of a response, in bytes.
-const HEAD: usize = 64 * 1024;
-
-/// How many bytes of the body of a stream of HTTP/2 wait on either side.
-const WINDOW: u32 = 64 * 1024;
-
-/// How many bytes wait in all streams of a connection of HTTP/2: the most that HTTP/2 has. Clients share the connection, so the
-/// responses that one of them does not read must not use up the window of the others. What waits is bounded by the requests under
-/// way, each with its `WINDOW`. h2 also allows short frames that nobody has read by this window.
-const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// The application. Clones share its connections.
 #[derive(Clone)]
@@ -53,7 +42,7 @@ pub(crate) struct Forward(Arc<Inner>);
 pub(crate) struct Admitted;
 
 struct Inner {
-    pool: Pool<Connector, RequestBody>,
+    pools: Pools,
     scheme: Scheme,
     authority: Authority,
     places: Arc<Semaphore>,
@@ -91,20 +80,9 @@ impl Forward {
         let authority = Authority::try_from(upstream.authority.as_str())
             .map_err(|_| ServerError::new("upstream.url: not a host"))?;
         let scheme = if upstream.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(upstream.idle_timeout)
-            .pool_max_idle_per_host(upstream.idle_connections)
-            .http1_max_buf_size(HEAD)
-            .http1_max_headers(listen.fields)
-            .http2_only(upstream.http2)
-            .http2_initial_stream_window_size(WINDOW)
-            .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_send_buf_size(WINDOW as usize)
-            .build(connector);
+        let pools = Pools::new(&connector, &upstream, listen.fields);
         let places = Arc::new(Semaphore::new(upstream.requests));
-        Ok(Self(Arc::new(Inner { pool, scheme, authority, places, upstream, listen, latency })))
+        Ok(Self(Arc::new(Inner { pools, scheme, authority, places, upstream, listen, latency })))
     }
 }
 
@@ -169,7 +147,8 @@ impl Inner {
                 problem(StatusCode::OK, "the proxy is the last recipient").map(Either::Right)
             );
         }
-        let answered = self.pool.request(outgoing);
+        let (pool, under_way) = self.pools.choose();
+        let answered = pool.request(outgoing);
         let mut response = match tokio::time::timeout(self.upstream.response_timeout, answered)
             .await
         {
@@ -196,7 +175,7 @@ impl Inner {
             false => response.map(response::Body::new),
         };
         Ok(response.map(|body| {
-            let held = (!body.is_end_stream()).then_some(place);
+            let held = (!body.is_end_stream()).then_some((place, under_way));
             Either::Left(HoldingBody { body, held })
         }))
     }

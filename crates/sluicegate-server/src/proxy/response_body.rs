@@ -10,6 +10,7 @@ use sluicegate::response;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::proxy::check::Bad;
+use crate::proxy::pools::UnderWay;
 use crate::run::HoldingBody;
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -17,8 +18,9 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// The body of a response: that of the application, or one of the proxy itself.
 pub(crate) type ResponseBody = Either<UpstreamBody, Full<Bytes>>;
 
-/// The place among the requests of the application is kept until its body has ended.
-pub(crate) type UpstreamBody = HoldingBody<response::Body<Incoming>, OwnedSemaphorePermit>;
+/// The place among the requests of the application, and of its connection, is kept until its body has ended.
+pub(crate) type UpstreamBody =
+    HoldingBody<response::Body<Incoming>, (OwnedSemaphorePermit, UnderWay)>;
 
 // How the length of a response is said: in one way, which the client cannot read differently.
 

@@ -188,3 +188,17 @@ async fn bodies_that_the_application_does_not_read_hold_up_no_other_of_their_con
     let answer = answered(&mut client, post("/", 100_000)).await;
     assert_eq!(answer, (StatusCode::OK, "100000".into()));
 }
+
+#[tokio::test]
+async fn responses_that_never_end_keep_no_other_request_waiting() {
+    const STREAMS: u32 = 8;
+    let application = Application::start(STREAMS).await;
+    let proxy = Running::start(application.address, "", "http2 = true").await;
+    let mut client = connect(&proxy).await;
+    let mut endless = Vec::new();
+    for _ in 0..STREAMS {
+        endless.push(client.send_request(get("/endless")).await.expect("a head"));
+    }
+    let mut other = connect(&proxy).await;
+    assert_eq!(answered(&mut other, get("/")).await, (StatusCode::OK, "0".into()));
+}
