@@ -6,6 +6,7 @@
 use std::iter::once;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -24,6 +25,11 @@ const WINDOW: u32 = 64 * 1024;
 /// responses that one of them does not read must not use up the window of the others. What waits is bounded by the requests under
 /// way, each with its `WINDOW`. h2 also allows short frames that nobody has read by this window.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
+/// How often an application of HTTP/2 that sends nothing is asked whether it is there, and how long it may take to say so. Otherwise
+/// a connection whose other end has vanished would get further requests until the system gives it up.
+const PING: Duration = Duration::from_secs(30);
+const PONG: Duration = Duration::from_secs(20);
 
 /// How many requests a connection of HTTP/2 has before another one is opened. Servers allow at least as many: lighttpd 8, others 100
 /// or more, as RFC 9113 recommends.
@@ -59,7 +65,10 @@ impl Pools {
             .http2_only(upstream.http2)
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_send_buf_size(WINDOW as usize);
+            .http2_max_send_buf_size(WINDOW as usize)
+            .http2_keep_alive_interval(PING)
+            .http2_keep_alive_timeout(PONG)
+            .http2_keep_alive_while_idle(true);
         let pool =
             || SharedPool { pool: builder.build(connector.clone()), requests: Arc::default() };
         // Each pool may keep a connection that is idle.

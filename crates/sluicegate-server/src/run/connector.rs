@@ -48,3 +48,24 @@ impl Service<Uri> for ClientConnector {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::run::client_connector;
+    use crate::run::keepalive::asked;
+
+    #[tokio::test]
+    async fn a_server_that_vanishes_is_found_out_within_a_minute() {
+        let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let uri = format!("http://{}/", server.local_addr().expect("an address"));
+        let connector = client_connector(None, (false, Duration::from_secs(60)));
+        let connected = connector.expect("a connector").call(uri.parse().expect("a URI")).await;
+        let MaybeHttpsStream::Http(stream) = connected.expect("a connection") else {
+            panic!("a connection with TLS");
+        };
+        assert_eq!(asked(stream.inner()), "true 60");
+    }
+}

@@ -6,28 +6,15 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::error::ServerError;
+use super::keepalive::keep_alive;
 
 /// How long to pause when the system has no more descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// How the system finds out that a client has gone without an end of its connection, like one that has lost its network: a
-/// client that has sent nothing for 30 seconds is asked three times within another 30. nginx and HAProxy leave this to the
-/// system, which by default never asks. Go asks each connection after 15 seconds.
-const ASKING: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(30))
-    .with_interval(Duration::from_secs(10))
-    .with_retries(3);
-
-/// How long what is on its way to a client may not arrive (RFC 5482). Nobody is asked meanwhile, and Linux would give up by
-/// its count of retransmissions, after a quarter of an hour.
-#[cfg(target_os = "linux")]
-const ARRIVING: Duration = Duration::from_secs(60);
 
 /// What clients connect to: a port of TCP, or a Unix socket.
 pub(crate) trait Acceptor: Sized + Send + Sync + 'static {
@@ -54,7 +41,7 @@ impl Acceptor for TcpListener {
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = Self::accept(self).await?;
-        ask(&stream);
+        keep_alive(&stream);
         Ok((stream, peer))
     }
 
@@ -71,19 +58,9 @@ impl Acceptor for TcpListener {
         let (stream, peer) = blocking.accept()?;
         stream.set_nonblocking(true)?;
         let stream = TcpStream::from_std(stream)?;
-        ask(&stream);
+        keep_alive(&stream);
         Ok((stream, peer))
     }
-}
-
-/// Has the system find out when the client is gone. Its place would be taken for ever: a tunnel, a client that waits for its
-/// answer and a call that streams have no other time.
-fn ask(stream: &TcpStream) {
-    // A connection that has ended by now has no options.
-    let socket = SockRef::from(stream);
-    let _ = socket.set_tcp_keepalive(&ASKING);
-    #[cfg(target_os = "linux")]
-    let _ = socket.set_tcp_user_timeout(Some(ARRIVING));
 }
 
 /// Serves a connection, whose first byte has come, until it ends. Once the port stops, it ends after its last answer. Its
@@ -246,6 +223,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::run::keepalive::asked;
 
     const TIME: Duration = Duration::from_secs(60);
 
@@ -258,15 +236,7 @@ mod tests {
     /// Says how the system finds out that the client has gone.
     async fn tell(mut stream: TcpStream, _: SocketAddr, _: watch::Receiver<bool>) {
         let _ = stream.read_u8().await;
-        let socket = SockRef::from(&stream);
-        let is_asked = socket.keepalive().expect("an option");
-        let time = socket.tcp_keepalive_time().expect("an option");
-        let interval = socket.tcp_keepalive_interval().expect("an option");
-        let retries = socket.tcp_keepalive_retries().expect("an option");
-        let asked = (time + interval * retries).as_secs();
-        #[cfg(target_os = "linux")]
-        assert_eq!(socket.tcp_user_timeout().expect("an option"), Some(ARRIVING));
-        let told = format!("{is_asked} {asked}");
+        let told = asked(&stream);
         let _ = stream.write_all(told.as_bytes()).await;
     }
 

@@ -7,6 +7,7 @@ mod connection;
 mod connector;
 mod error;
 mod interim;
+mod keepalive;
 mod listener;
 mod live_files;
 mod routed;

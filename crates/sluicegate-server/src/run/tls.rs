@@ -22,6 +22,7 @@ use tokio_rustls::rustls::{
 
 use super::connector::ClientConnector;
 use super::error::ServerError;
+use super::keepalive::keep_alive_to_servers;
 
 /// The longest file that is read, in bytes. Bundles of all public authorities are shorter.
 const LARGEST: u64 = 1 << 20;
@@ -225,6 +226,7 @@ pub(crate) fn client_connector(
     tcp.set_connect_timeout(Some(connect_timeout));
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
+    keep_alive_to_servers(&mut tcp);
     let config = |authorities, identity| {
         client_config(authorities, identity)
             .map_err(|error| ServerError::because("TLS cannot be set up", error))

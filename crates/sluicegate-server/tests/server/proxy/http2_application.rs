@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -15,7 +16,7 @@ use hyper::server::conn::http2::Builder as ServerBuilder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use super::http2::connect;
@@ -54,6 +55,8 @@ struct Application {
     later: Arc<Semaphore>,
     /// Has a permit once every piece of a response to `/pieces` is on its way.
     sent: Arc<Semaphore>,
+    /// Has the connections that are open say nothing more.
+    vanished: Arc<Notify>,
 }
 
 impl Application {
@@ -61,7 +64,9 @@ impl Application {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (later, sent) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let vanished = Arc::new(Notify::new());
         let (answers, ends) = (Arc::clone(&later), Arc::clone(&sent));
+        let vanishes = Arc::clone(&vanished);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (later, sent) = (Arc::clone(&answers), Arc::clone(&ends));
@@ -75,10 +80,19 @@ impl Application {
                     .max_concurrent_streams(streams)
                     .initial_stream_window_size(65_535)
                     .initial_connection_window_size(1 << 30);
-                tokio::spawn(builder.serve_connection(TokioIo::new(stream), answer));
+                let serving = builder.serve_connection(TokioIo::new(stream), answer);
+                let vanished = Arc::clone(&vanishes);
+                tokio::spawn(async move {
+                    let mut serving = pin!(serving);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        // Neither read nor closed.
+                        () = vanished.notified() => std::future::pending().await,
+                    }
+                });
             }
         });
-        Self { address, later, sent }
+        Self { address, later, sent, vanished }
     }
 }
 
@@ -201,4 +215,29 @@ async fn responses_that_never_end_keep_no_other_request_waiting() {
     }
     let mut other = connect(&proxy).await;
     assert_eq!(answered(&mut other, get("/")).await, (StatusCode::OK, "0".into()));
+}
+
+#[tokio::test]
+async fn a_connection_whose_application_has_vanished_gets_no_further_requests() {
+    let application = Application::start(200).await;
+    let more = "http2 = true\nresponse_timeout = \"1 s\"";
+    let proxy = Running::start(application.address, "", more).await;
+    let mut client = connect(&proxy).await;
+    assert_eq!(answered(&mut client, get("/")).await.0, StatusCode::OK);
+    application.vanished.notify_waiters();
+    tokio::time::pause();
+    let served = async { while answered(&mut client, get("/")).await.0 != StatusCode::OK {} };
+    let two_minutes = async {
+        for _ in 0..1_200 {
+            // Sockets are not on the paused clock. A runtime that is idle would turn it before their bytes have come.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        () = two_minutes => panic!("every request went to the connection that has vanished"),
+    }
 }
