@@ -80,7 +80,7 @@ impl Forward {
         let authority = Authority::try_from(upstream.authority.as_str())
             .map_err(|_| ServerError::new("upstream.url: not a host"))?;
         let scheme = if upstream.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        let pools = Pools::new(&connector, &upstream, listen.fields);
+        let pools = Pools::new(&connector, &upstream);
         let places = Arc::new(Semaphore::new(upstream.requests));
         Ok(Self(Arc::new(Inner { pools, scheme, authority, places, upstream, listen, latency })))
     }

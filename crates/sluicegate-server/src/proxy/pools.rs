@@ -16,7 +16,11 @@ use crate::proxy::connector::Connector;
 use crate::proxy::request_body::RequestBody;
 
 /// The largest head of a response, in bytes.
-const HEAD: usize = 64 * 1024;
+const HEAD: u32 = 64 * 1024;
+
+/// The most fields of a response in HTTP/1. `listen.fields` is about requests, and what the application answers is its own matter. In
+/// HTTP/2, the size of the head alone counts.
+const FIELDS: usize = 1_000;
 
 /// How many bytes of the body of a stream of HTTP/2 wait on either side.
 const WINDOW: u32 = 64 * 1024;
@@ -53,16 +57,17 @@ struct SharedPool {
 
 impl Pools {
     /// The pools of the application that `upstream` names. They open connections with `connector` when requests need them.
-    pub(crate) fn new(connector: &Connector, upstream: &Upstream, fields: usize) -> Self {
+    pub(crate) fn new(connector: &Connector, upstream: &Upstream) -> Self {
         let mut builder = Pool::builder(TokioExecutor::new());
         builder
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .pool_idle_timeout(upstream.idle_timeout)
             .pool_max_idle_per_host(upstream.idle_connections)
-            .http1_max_buf_size(HEAD)
-            .http1_max_headers(fields)
+            .http1_max_buf_size(HEAD as usize)
+            .http1_max_headers(FIELDS)
             .http2_only(upstream.http2)
+            .http2_max_header_list_size(HEAD)
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_max_send_buf_size(WINDOW as usize)

@@ -67,6 +67,17 @@ async fn an_application_never_gets_more_fields_than_it_may_have() {
 }
 
 #[tokio::test]
+async fn a_bound_on_the_fields_of_requests_is_none_on_those_of_responses() {
+    let many: String = (0..20).map(|at| format!("x-{at}: 1\r\n")).collect();
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n{many}\r\nok");
+    let upstream = Upstream::start(answer.leak()).await;
+    let proxy = Running::start(upstream.address, "fields = 16", "").await;
+    let answer = proxy.answer(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nok"), "{answer}");
+    assert_eq!(answer.matches("\r\nx-").count(), 20, "{answer}");
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     // More than the buffers of sockets hold.
     let body = "a".repeat(32 * 1024 * 1024);

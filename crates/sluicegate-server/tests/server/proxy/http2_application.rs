@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -45,6 +45,9 @@ impl Body for Endless {
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"ten bytes.")))))
     }
 }
+
+/// The length of a field that is too long for the default of hyper.
+const LONG: usize = 40_000;
 
 type Answer = Either<Full<Bytes>, Endless>;
 
@@ -106,6 +109,12 @@ async fn answer(
         "/large" => full(vec![b'x'; 1_000_000]),
         "/pieces" => Response::new(Either::Right(Endless { pieces: 3_000, sent })),
         "/endless" => Response::new(Either::Right(Endless { pieces: 1, sent })),
+        "/head" => {
+            let mut response = full(b"ok".to_vec());
+            let long = HeaderValue::from_str(&"x".repeat(LONG)).expect("a value");
+            response.headers_mut().insert("x-long", long);
+            response
+        }
         "/later" => {
             later.acquire().await.expect("permits").forget();
             full(b"late".to_vec())
@@ -240,4 +249,13 @@ async fn a_connection_whose_application_has_vanished_gets_no_further_requests() 
         () = served => {}
         () = two_minutes => panic!("every request went to the connection that has vanished"),
     }
+}
+
+#[tokio::test]
+async fn the_head_of_a_response_may_be_as_long_in_http2_as_in_http1() {
+    let application = Application::start(200).await;
+    let proxy = Running::start(application.address, "", "http2 = true").await;
+    let request = b"GET /head HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let answer = proxy.answer(request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.len() > LONG, "{answer}");
 }
