@@ -15,6 +15,7 @@ pub struct LazyDecision(Source);
 enum Source {
     One { limit: Limit, cost: u64, outcome: Outcome },
     Made(Box<Decision>),
+    Nothing,
 }
 
 impl LazyDecision {
@@ -23,9 +24,18 @@ impl LazyDecision {
         Self(Source::One { limit: *limit, cost, outcome: outcome.clone() })
     }
 
+    /// For a request that a layer has seen and did not charge.
+    pub(crate) const NOTHING: Self = Self(Source::Nothing);
+
+    /// Whether any limit has decided.
+    pub const fn is_decided(&self) -> bool {
+        !matches!(self.0, Source::Nothing)
+    }
+
     /// The verdict, and the status of each limit.
     pub fn decision(&self) -> Decision {
         match &self.0 {
+            Source::Nothing => Outcome::free().decision([]),
             Source::One { limit, cost, outcome } => outcome.decision([(limit, *cost)]),
             Source::Made(decision) => (**decision).clone(),
         }

@@ -39,7 +39,7 @@ impl<S> Enforcer<S> {
             paid.leave_decision(request);
             // A handler that asks is told that nothing limits this request, or what a layer further out has decided.
             if !paid.is_decided() && !request.has::<LazyDecision>() {
-                request.leave(LazyDecision::from(Box::new(paid.decision())));
+                request.leave(LazyDecision::NOTHING);
             }
         }
         if paid.is_degraded() {

@@ -1,7 +1,7 @@
 //! Charges that depend on the response: the cost of a request, known only when it was answered.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::cost::running::RunningCost;
 
@@ -85,6 +85,13 @@ impl Account {
         Self::guessing(due, None, move |reply, charged| {
             reply.spent().unwrap_or_else(|| spent(reply, charged))
         })
+    }
+
+    /// Keeps what was charged, whatever the response is.
+    pub(crate) fn standing() -> Self {
+        static STANDING: LazyLock<Account> =
+            LazyLock::new(|| Account::new(Due::Head, |_, charged| charged));
+        STANDING.clone()
     }
 
     /// Settles as `settlement` says, when a running cost is final.

@@ -80,7 +80,7 @@ impl Forward {
         let authority = Authority::try_from(upstream.authority.as_str())
             .map_err(|_| ServerError::new("upstream.url: not a host"))?;
         let scheme = if upstream.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        let pools = Pools::new(&connector, &upstream);
+        let pools = Pools::new(connector, &upstream);
         let places = Arc::new(Semaphore::new(upstream.requests));
         Ok(Self(Arc::new(Inner { pools, scheme, authority, places, upstream, listen, latency })))
     }
@@ -147,8 +147,8 @@ impl Inner {
                 problem(StatusCode::OK, "the proxy is the last recipient").map(Either::Right)
             );
         }
-        let (pool, under_way) = self.pools.choose();
-        let answered = pool.request(outgoing);
+        let under_way = self.pools.begin();
+        let answered = under_way.send(outgoing);
         let mut response = match tokio::time::timeout(self.upstream.response_timeout, answered)
             .await
         {

@@ -51,8 +51,8 @@
 //!   connection was closed before its first byte was sent.
 //!
 //! The application sees the client's `Host`. If it speaks HTTP/2 (`http2 = true`), it sees its own host as `:authority`,
-//! and the client's as `X-Forwarded-Host`; there are no WebSockets then. Each connection has up to eight requests under way. Once
-//! there are `idle_connections` connections, they share further requests. Interim responses such as 103
+//! and the client's as `X-Forwarded-Host`; there are no WebSockets then. Each connection has up to eight requests under way. Beyond
+//! about `idle_connections` connections, they share further requests. Interim responses such as 103
 //! Early Hints reach clients of HTTP/1.1 from an application that speaks HTTP/1.1. hyper has no way to send or to receive
 //! them in HTTP/2, so they end here.
 //!

@@ -3,17 +3,19 @@
 //! hyper's pool keeps one connection of HTTP/2, and opens no second one where the application lets no further stream on the first.
 //! Responses that never end, as many as it allows there, would keep every other request waiting. So HTTP/2 has several pools.
 
-use std::iter::once;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hyper_util::client::legacy::Client;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Builder, Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sluicegate_config::proxy::Upstream;
+use tokio::time::Instant;
 
 use crate::proxy::connector::Connector;
-use crate::proxy::request_body::RequestBody;
+use crate::proxy::request_body::{ClientError, RequestBody};
 
 /// The largest head of a response, in bytes.
 const HEAD: u32 = 64 * 1024;
@@ -30,35 +32,38 @@ const WINDOW: u32 = 64 * 1024;
 /// way, each with its `WINDOW`. h2 also allows short frames that nobody has read by this window.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// How often an application of HTTP/2 that sends nothing is asked whether it is there, and how long it may take to say so. Otherwise
-/// a connection whose other end has vanished would get further requests until the system gives it up.
-const PING: Duration = Duration::from_secs(30);
-const PONG: Duration = Duration::from_secs(20);
-
 /// How many requests a connection of HTTP/2 has before another one is opened. Servers allow at least as many: lighttpd 8, others 100
 /// or more, as RFC 9113 recommends.
 const REQUESTS: usize = 8;
 
-/// A pool of connections.
-pub(crate) type Pool = Client<Connector, RequestBody>;
+/// How long a connection of HTTP/2 may leave every request unanswered before further ones get another connection. Otherwise one whose
+/// other end has vanished would get all of them. Pings would find out too, but servers of gRPC end a connection whose client sends
+/// them more often than every five minutes, and long calls with it. An application that is slow gets a few more connections.
+const SILENCE: Duration = Duration::from_secs(20);
 
-/// The pools of one application: one for HTTP/1, and as many for HTTP/2 as it has connections.
-#[derive(Debug)]
+type Pool = Client<Connector, RequestBody>;
+
+/// The pools of one application: one for HTTP/1, and for HTTP/2 as many as requests need.
 pub(crate) struct Pools {
-    first: SharedPool,
-    more: Box<[SharedPool]>,
+    builder: Builder,
+    connector: Connector,
+    is_http2: bool,
+    most: usize,
+    pools: Mutex<Vec<Arc<SharedPool>>>,
 }
 
 #[derive(Debug)]
 struct SharedPool {
     pool: Pool,
-    requests: Arc<AtomicUsize>,
+    requests: AtomicUsize,
+    /// The first request since the last answer.
+    asked: Mutex<Option<Instant>>,
 }
 
 impl Pools {
     /// The pools of the application that `upstream` names. They open connections with `connector` when requests need them.
-    pub(crate) fn new(connector: &Connector, upstream: &Upstream) -> Self {
-        let mut builder = Pool::builder(TokioExecutor::new());
+    pub(crate) fn new(connector: Connector, upstream: &Upstream) -> Self {
+        let mut builder = Client::builder(TokioExecutor::new());
         builder
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -70,50 +75,84 @@ impl Pools {
             .http2_max_header_list_size(HEAD)
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_send_buf_size(WINDOW as usize)
-            .http2_keep_alive_interval(PING)
-            .http2_keep_alive_timeout(PONG)
-            .http2_keep_alive_while_idle(true);
-        let pool =
-            || SharedPool { pool: builder.build(connector.clone()), requests: Arc::default() };
-        // Each pool may keep a connection that is idle.
-        let most = match upstream.http2 {
-            true => upstream.requests.div_ceil(REQUESTS).min(upstream.idle_connections),
-            false => 1,
-        };
-        Self { first: pool(), more: (1..most).map(|_| pool()).collect() }
+            .http2_max_send_buf_size(WINDOW as usize);
+        // Each pool of HTTP/2 may keep a connection that is idle.
+        let most = if upstream.http2 { upstream.idle_connections.max(1) } else { 1 };
+        Self { builder, connector, is_http2: upstream.http2, most, pools: Mutex::default() }
     }
 
-    /// The pool for the next request, which is under way there until the guard is dropped.
+    /// Counts one more request, and chooses its pool.
     ///
-    /// The first pool with room is taken, so that connections that are not needed become idle and are closed. If no pool has room,
-    /// it is the one with the fewest requests.
-    pub(crate) fn choose(&self) -> (&Pool, UnderWay) {
-        let pools = || once(&self.first).chain(&self.more);
-        let chosen = pools().find(|shared| shared.has_room()).unwrap_or_else(|| {
-            let fewest = pools().min_by_key(|shared| shared.requests.load(Ordering::Relaxed));
-            let fewest = fewest.unwrap_or(&self.first);
-            fewest.requests.fetch_add(1, Ordering::Relaxed);
-            fewest
-        });
-        (&chosen.pool, UnderWay(Arc::clone(&chosen.requests)))
+    /// It is the first one with room, so that connections that are not needed become idle and are closed. If none has room, it is
+    /// the one with the fewest requests.
+    pub(crate) fn begin(&self) -> UnderWay {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = |at: usize| pools[at].requests.load(Ordering::Relaxed);
+        let with_room = (0..pools.len()).find(|at| requests(*at) < REQUESTS);
+        let fewest = (0..pools.len()).min_by_key(|at| requests(*at)).unwrap_or_default();
+        let at = match with_room {
+            Some(at) => at,
+            None if pools.len() < self.most => {
+                pools.push(self.open());
+                pools.len() - 1
+            }
+            None => fewest,
+        };
+        if self.is_http2 && pools[at].is_silent() {
+            // What is under way on the connection of the other one goes on.
+            pools[at] = self.open();
+        }
+        pools[at].begin()
+    }
+
+    /// A pool without connections.
+    fn open(&self) -> Arc<SharedPool> {
+        Arc::new(SharedPool {
+            pool: self.builder.build(self.connector.clone()),
+            requests: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        })
     }
 }
 
 impl SharedPool {
-    /// Whether one more request was counted here.
-    fn has_room(&self) -> bool {
-        let one_more = |requests| (requests < REQUESTS).then_some(requests + 1);
-        self.requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    fn begin(self: &Arc<Self>) -> UnderWay {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.asked().get_or_insert_with(Instant::now);
+        UnderWay(Arc::clone(self))
+    }
+
+    fn is_silent(&self) -> bool {
+        self.asked().is_some_and(|asked| asked.elapsed() > SILENCE)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request under way: see [`Pools::choose`].
+/// A request that has a place in a pool until this is dropped: see [`Pools::begin`].
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<AtomicUsize>);
+pub(crate) struct UnderWay(Arc<SharedPool>);
+
+impl UnderWay {
+    /// Sends the request.
+    pub(crate) async fn send(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Error> {
+        let answered = self.0.pool.request(request).await;
+        // Errors too: a connection that has failed gets no further requests. An upload that its client ends says nothing about it.
+        let is_clients = |error| ClientError::among(error).is_some();
+        if !answered.as_ref().is_err_and(|error| is_clients(error)) {
+            *self.0.asked() = None;
+        }
+        answered
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -8,26 +8,21 @@ use tokio::net::TcpStream;
 
 /// An end that has sent nothing for this time is asked whether it is there. nginx and HAProxy leave this to the system, which by
 /// default never asks. Go asks each connection after 15 seconds.
+///
+/// While something is on its way to the other end, the system gives up by its count of retransmissions instead, after a quarter of
+/// an hour on Linux. `TCP_USER_TIMEOUT` would bound that. But it also ends a connection whose other end is there and reads nothing.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// How often it is asked then, and after what time again.
 const QUESTIONS: u32 = 3;
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// How long what is on its way may not arrive (RFC 5482). Nobody is asked meanwhile, and Linux would give up by its count of
-/// retransmissions, after a quarter of an hour.
-#[cfg(target_os = "linux")]
-const ARRIVING: Duration = Duration::from_secs(60);
-
 /// Has the system find out when the client is gone. Its place would be taken for ever: a tunnel, a client that waits for its
 /// answer and a call that streams have no other time.
 pub(super) fn keep_alive(stream: &TcpStream) {
     let asking = TcpKeepalive::new().with_time(SILENCE).with_interval(AGAIN);
     // A connection that has ended by now has no options.
-    let socket = SockRef::from(stream);
-    let _ = socket.set_tcp_keepalive(&asking.with_retries(QUESTIONS));
-    #[cfg(target_os = "linux")]
-    let _ = socket.set_tcp_user_timeout(Some(ARRIVING));
+    let _ = SockRef::from(stream).set_tcp_keepalive(&asking.with_retries(QUESTIONS));
 }
 
 /// Has the system find out when a server is gone. A tunnel to it would be kept for ever.
@@ -35,8 +30,6 @@ pub(super) fn keep_alive_to_servers(tcp: &mut HttpConnector) {
     tcp.set_keepalive(Some(SILENCE));
     tcp.set_keepalive_interval(Some(AGAIN));
     tcp.set_keepalive_retries(Some(QUESTIONS));
-    #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(ARRIVING));
 }
 
 /// Whether the system asks the other end, and within how many seconds it has found out.
@@ -47,7 +40,5 @@ pub(super) fn asked(stream: &TcpStream) -> String {
     let time = socket.tcp_keepalive_time().expect("an option");
     let interval = socket.tcp_keepalive_interval().expect("an option");
     let retries = socket.tcp_keepalive_retries().expect("an option");
-    #[cfg(target_os = "linux")]
-    assert_eq!(socket.tcp_user_timeout().expect("an option"), Some(ARRIVING));
     format!("{is_asked} {}", (time + interval * retries).as_secs())
 }

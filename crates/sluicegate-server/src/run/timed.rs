@@ -24,8 +24,8 @@ use super::interim::Interim;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long a body that is left unread is discarded. It bounds the bytes too: no client sends more than its network carries in
-/// this time, and nothing of them is kept. 10 MiB need less than a second at 100 Mbit/s.
-const DISCARDING: Duration = Duration::from_secs(2);
+/// this time, and nothing of them is kept. nginx waits as long for the next piece.
+const DISCARDING: Duration = Duration::from_secs(5);
 
 /// How many bytes are discarded at once.
 const PIECE: usize = 16 * 1024;

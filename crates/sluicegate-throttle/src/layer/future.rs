@@ -142,7 +142,7 @@ where
         layer: &Arc<ThrottleLayer<R>>,
     ) -> Self {
         // Layers that the request has passed have left their decision in it.
-        let is_unserved = request.extensions().get::<LazyDecision>().is_some();
+        let is_unserved = request.extensions().get().is_some_and(LazyDecision::is_decided);
         let forward = Some(Forward { service, request, layer: Arc::clone(layer) });
         let queued = Box::new(Queued { dispatch, forward, is_unserved });
         Self { state: State::Queued { queued } }

@@ -84,7 +84,7 @@ pub(super) struct Head {
 pub(super) const GRPC_STATUS: &str = "grpc-status";
 
 /// The status of a response whose head may hold a [`GRPC_STATUS`]: a call of gRPC that fails at once is answered with
-/// 200 all the same. Failures become the status that proxies give them in HTTP.
+/// 200 all the same. Failures of the server become the status that proxies give them in HTTP, and those of the client 400.
 #[inline]
 pub(super) fn status<'a>(status: u16, grpc: impl FnOnce() -> Option<&'a [u8]>) -> u16 {
     match (status, if status == 200 { grpc() } else { None }) {
@@ -93,7 +93,10 @@ pub(super) fn status<'a>(status: u16, grpc: impl FnOnce() -> Option<&'a [u8]>) -
         (_, Some(b"14")) => 503,
         // DEADLINE_EXCEEDED.
         (_, Some(b"4")) => 504,
-        _ => 500,
+        // UNKNOWN, INTERNAL, DATA_LOSS, and what nobody knows. RESOURCE_EXHAUSTED is the quota of one client.
+        (_, Some(b"2" | b"13" | b"15")) => 500,
+        (_, Some(b"8")) => 429,
+        _ => 400,
     }
 }
 

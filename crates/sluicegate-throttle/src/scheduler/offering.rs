@@ -1,6 +1,5 @@
 use super::capacity::Capacity;
 use super::offer::{Index, Lane};
-use super::shares::Partition;
 use super::slab::{Chain, Entry};
 use super::wait::Chance;
 use super::{Instruction, Offer, Offered, Running, Scheduler, ShedReason};
@@ -28,7 +27,8 @@ impl Scheduler {
                 }
                 let wait = self.predicted_wait(lane, offer.flow, now);
                 let chance = self.chance(now, wait, now, &offer);
-                if chance == Chance::Late && (wait == 0 || deadline <= now) {
+                let alone = now.saturating_add(self.run_times.expected(offer.key, offer.cost));
+                if chance == Chance::Late && (wait == 0 || alone >= deadline) {
                     self.level.note_hopeless(lane.rank);
                 }
                 chance
@@ -68,16 +68,14 @@ impl Scheduler {
         if self.is_stopped() {
             return self.refuse(ShedReason::Full, rank);
         }
-        if !self.waits_for_a_turn(lane, cost) {
-            // Only what is as critical, or more. The rest would be evicted for it, so it does not count as taken.
-            let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
-            if self.lanes.get(lane).is_greedy(flow, cost, kept, self.bound, now) {
-                return self.refuse(ShedReason::Share, rank);
-            }
-            let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
-            if excess > 0 && !self.evict(rank, excess, out) {
-                return self.refuse(ShedReason::Full, rank);
-            }
+        // Only what is as critical, or more. The rest would be evicted for it, so it does not count as taken.
+        let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
+        if self.lanes.get(lane).is_greedy(flow, cost, kept, self.bound, now) {
+            return self.refuse(ShedReason::Share, rank);
+        }
+        let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
+        if excess > 0 && !self.evict(rank, excess, out) {
+            return self.refuse(ShedReason::Full, rank);
         }
         self.note_wait(now);
         let queue = self.lanes.get_mut(lane).queue_for(flow);
@@ -120,19 +118,6 @@ impl Scheduler {
         // Noted for the layer, which then sees to it that the thread has another turn soon.
         self.is_held |= has_place && self.allowance == 0;
         has_place && self.allowance > 0
-    }
-
-    /// Whether there is a place for a new request beside all that run and wait, so that it waits only until more may be
-    /// started. Such requests are bounded by their places, and the bound of the queue is for those without one.
-    fn waits_for_a_turn(&self, lane: Lane, cost: u64) -> bool {
-        let Capacity::InFlight(limit) = &self.capacity else { return false };
-        let limit = limit.limit();
-        let &Partition { running, waiting, .. } = self.partitions.get(lane.partition);
-        let has_place = self.running + self.len < limit
-            || lane.partition > 0
-                && running + waiting < self.partitions.guaranteed(lane.partition, limit);
-        // The sum of all costs never overflows, however large the bound is.
-        has_place && self.cost.checked_add(cost).is_some()
     }
 
     fn refuse(&mut self, reason: ShedReason, rank: usize) -> Offered {

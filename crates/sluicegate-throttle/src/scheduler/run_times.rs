@@ -5,7 +5,8 @@ use crate::table::Table;
 /// as slow, so clients that read their responses slowly do not shut a route for the others.
 const LAST: usize = 7;
 
-/// A request that would take too long is started all the same, but no more often than this for a key, in microseconds.
+/// A request that would take too long is started all the same, but no more often than this for a key, in microseconds. One that
+/// has taught nothing does not count.
 const TRY_AFTER: u64 = 1_000_000;
 
 /// How long requests run: for each key in a bounded table, and for all requests together.

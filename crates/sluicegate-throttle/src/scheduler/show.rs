@@ -140,11 +140,11 @@ impl Counts {
         self.shed.iter().sum()
     }
 
-    /// How many requests were refused because of the load, and not because of what their clients sent: one client could
-    /// otherwise have it announced that no class is admitted.
-    fn shed_by_load(&self) -> u64 {
+    /// How many requests were refused because of what their client sent, and not because of the load. One client could otherwise
+    /// have it announced that no class is admitted, or hide that the others are shed.
+    fn shed_by_client(&self) -> u64 {
         use ShedReason::{NeverFits, Share};
-        self.all_shed() - self.shed_for(NeverFits) - self.shed_for(Share)
+        self.shed_for(NeverFits) + self.shed_for(Share)
     }
 
     pub(super) fn plus(mut self, other: &Self) -> Self {
@@ -201,9 +201,10 @@ impl Level {
         // From the least critical on, so that the most critical class that is shed sets the level.
         for (rank, class) in classes.iter().enumerate().rev() {
             let (offered, shed) = self.before[rank];
-            let all = class.shed_by_load() - self.hopeless[rank];
-            let (offered, shed) = (class.offered - offered, all - shed);
-            self.before[rank] = (class.offered, all);
+            let by_client = class.shed_by_client() + self.hopeless[rank];
+            let all = (class.offered - by_client, class.all_shed() - by_client);
+            let (offered, shed) = (all.0 - offered, all.1 - shed);
+            self.before[rank] = all;
             if offered >= FEWEST && shed * 2 > offered && is_recent {
                 admitted = rank;
             }

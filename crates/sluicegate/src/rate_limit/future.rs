@@ -112,7 +112,7 @@ impl<I, B, S, P> Forward<I, B, S, P> {
     /// The request is dropped while it waits. Layers that it has passed are told: they have left their decision
     /// in it. Layers around a handler that makes this request as a client are not.
     fn note_unserved(&self) {
-        if self.request.extensions().get::<LazyDecision>().is_some() {
+        if self.request.extensions().get().is_some_and(LazyDecision::is_decided) {
             note_unserved();
         }
     }

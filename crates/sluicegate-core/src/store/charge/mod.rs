@@ -82,7 +82,9 @@ impl Charge {
     /// Lets the charge stand, whatever the response is: for requests whose responses nobody sees here.
     #[inline]
     pub fn stand(&mut self) {
-        self.debits.iter_mut().for_each(|debit| debit.account = None);
+        // Not without an account: by default, what is settled by responses counts together where a store is full.
+        let accounts = self.debits.iter_mut().filter_map(|debit| debit.account.as_mut());
+        accounts.for_each(|account| *account = Account::standing());
     }
 
     /// Begins an empty charge and hands out the key, to be written in place. The key is large, and moving what has

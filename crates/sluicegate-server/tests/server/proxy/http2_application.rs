@@ -26,7 +26,7 @@ use super::support::{LONGEST, Running};
 struct Endless {
     pieces: usize,
     /// Gets a permit once every piece is on its way.
-    sent: Arc<Semaphore>,
+    reached: Arc<Semaphore>,
 }
 
 impl Body for Endless {
@@ -38,7 +38,7 @@ impl Body for Endless {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let Some(left) = self.pieces.checked_sub(1) else {
-            self.sent.add_permits(1);
+            self.reached.add_permits(1);
             return Poll::Pending;
         };
         self.pieces = left;
@@ -56,8 +56,8 @@ struct Application {
     address: SocketAddr,
     /// Lets a request for `/later` be answered.
     later: Arc<Semaphore>,
-    /// Has a permit once every piece of a response to `/pieces` is on its way.
-    sent: Arc<Semaphore>,
+    /// Has a permit once a request for `/later` has come, or every piece of a response to `/pieces` is on its way.
+    reached: Arc<Semaphore>,
     /// Has the connections that are open say nothing more.
     vanished: Arc<Notify>,
 }
@@ -66,16 +66,16 @@ impl Application {
     async fn start(streams: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (later, sent) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (later, reached) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let vanished = Arc::new(Notify::new());
-        let (answers, ends) = (Arc::clone(&later), Arc::clone(&sent));
+        let (answers, ends) = (Arc::clone(&later), Arc::clone(&reached));
         let vanishes = Arc::clone(&vanished);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (later, sent) = (Arc::clone(&answers), Arc::clone(&ends));
+                let (later, reached) = (Arc::clone(&answers), Arc::clone(&ends));
                 let answer = service_fn(move |request: Request<Incoming>| {
-                    let (later, sent) = (Arc::clone(&later), Arc::clone(&sent));
-                    async move { Ok::<_, Infallible>(answer(request, &later, sent).await) }
+                    let (later, reached) = (Arc::clone(&later), Arc::clone(&reached));
+                    async move { Ok::<_, Infallible>(answer(request, &later, reached).await) }
                 });
                 let mut builder = ServerBuilder::new(TokioExecutor::new());
                 // A request that is not read waits in the proxy, and holds up no other on this side.
@@ -95,20 +95,20 @@ impl Application {
                 });
             }
         });
-        Self { address, later, sent, vanished }
+        Self { address, later, reached, vanished }
     }
 }
 
 async fn answer(
     request: Request<Incoming>,
     later: &Semaphore,
-    sent: Arc<Semaphore>,
+    reached: Arc<Semaphore>,
 ) -> Response<Answer> {
     let full = |bytes: Vec<u8>| Response::new(Either::Left(Full::new(Bytes::from(bytes))));
     match request.uri().path() {
         "/large" => full(vec![b'x'; 1_000_000]),
-        "/pieces" => Response::new(Either::Right(Endless { pieces: 3_000, sent })),
-        "/endless" => Response::new(Either::Right(Endless { pieces: 1, sent })),
+        "/pieces" => Response::new(Either::Right(Endless { pieces: 3_000, reached })),
+        "/endless" => Response::new(Either::Right(Endless { pieces: 1, reached })),
         "/head" => {
             let mut response = full(b"ok".to_vec());
             let long = HeaderValue::from_str(&"x".repeat(LONG)).expect("a value");
@@ -116,6 +116,7 @@ async fn answer(
             response
         }
         "/later" => {
+            reached.add_permits(1);
             later.acquire().await.expect("permits").forget();
             full(b"late".to_vec())
         }
@@ -188,8 +189,8 @@ async fn short_frames_that_one_client_does_not_read_end_no_other_request() {
     let waiting = tokio::spawn(async move { answered(&mut waiting, get("/later")).await });
     let mut client = stalled(&proxy).await;
     let unread = client.send_request(get("/pieces")).await.expect("a head");
-    let sent = timeout(LONGEST, application.sent.acquire()).await.expect("all pieces");
-    drop(sent);
+    let all = application.reached.acquire_many(2);
+    drop(timeout(LONGEST, all).await.expect("the other request, and all pieces"));
     // Until the proxy has got them too.
     for _ in 0..20_000 {
         tokio::task::yield_now().await;
@@ -249,6 +250,22 @@ async fn a_connection_whose_application_has_vanished_gets_no_further_requests() 
         () = served => {}
         () = two_minutes => panic!("every request went to the connection that has vanished"),
     }
+}
+
+#[tokio::test]
+async fn an_application_that_is_slow_loses_no_request() {
+    let application = Application::start(200).await;
+    let proxy = Running::start(application.address, "", "http2 = true").await;
+    let mut client = connect(&proxy).await;
+    let mut waiting = client.clone();
+    let waiting = tokio::spawn(async move { answered(&mut waiting, get("/later")).await });
+    application.reached.acquire().await.expect("a permit").forget();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    tokio::time::resume();
+    assert_eq!(answered(&mut client, get("/")).await, (StatusCode::OK, "0".into()));
+    application.later.add_permits(1);
+    assert_eq!(waiting.await.expect("no panic"), (StatusCode::OK, "late".into()));
 }
 
 #[tokio::test]

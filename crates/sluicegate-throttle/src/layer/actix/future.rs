@@ -96,7 +96,7 @@ where
             Dispatch::Start(in_service) => State::running(in_service, request, &inside),
             dispatch => {
                 // Limits that the request has passed have left their decision in it.
-                let is_unserved = request.extensions().contains::<LazyDecision>();
+                let is_unserved = request.extensions().get().is_some_and(LazyDecision::is_decided);
                 State::Queued {
                     queued: Box::new(Queued { dispatch, request: Some(request), is_unserved }),
                 }

@@ -98,3 +98,38 @@ fn a_flow_that_sends_more_than_its_share_says_nothing_about_the_load() {
     assert!(scheduler.counts().shed_for(ShedReason::Share) > 2_000);
     assert_eq!(scheduler.admitted_classes(3_000 * MILLISECOND), 4);
 }
+
+#[test]
+fn deadlines_shorter_than_the_time_of_the_route_say_nothing_about_the_load() {
+    let mut scheduler = Scheduler::builder().in_flight(1).queue(100).build().unwrap();
+    let mut out = Vec::new();
+    let known = Offer { key: Some(1), ..offer(CRITICAL, 1) };
+    for step in 0..600 {
+        let now = step * 10 * MILLISECOND;
+        let honest = scheduler.offer(now, known, &mut out);
+        let Offered::Start(running) = honest else { panic!("{honest:?}") };
+        // Another one has the place.
+        for _ in 0..2 * u32::from(step > 0) {
+            let short = Offer { deadline: Some(now + MILLISECOND), ..known };
+            assert_eq!(reason(&scheduler.offer(now, short, &mut out)), ShedReason::Deadline);
+        }
+        scheduler.done(now + 5 * MILLISECOND, running, None, Completion::Success, &mut out);
+        assert_eq!(scheduler.admitted_classes(now), 4, "at {now}");
+    }
+}
+
+#[test]
+fn a_client_does_not_hide_that_the_others_are_shed() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(20));
+    let mut out = Vec::new();
+    for step in 0..3_000 {
+        let now = step * MILLISECOND;
+        let _ = scheduler.offer(now, Offer { flow: step, ..offer(CRITICAL, 1) }, &mut out);
+        for _ in 0..9 {
+            let late = Offer { deadline: Some(now), ..offer(CRITICAL, 1) };
+            assert_eq!(reason(&scheduler.offer(now, late, &mut out)), ShedReason::Deadline);
+        }
+    }
+    assert!(scheduler.counts().shed_for(ShedReason::Full) > 2_000);
+    assert_eq!(scheduler.admitted_classes(3_000 * MILLISECOND), 0);
+}

@@ -26,39 +26,6 @@ fn started(scheduler: &mut Scheduler, partition: Option<u8>) -> Option<Running> 
     }
 }
 
-/// The thread is busy: nothing may be started, and places are free.
-#[cfg(feature = "_layer")]
-#[test]
-fn a_request_with_a_free_place_waits_for_its_turn_whatever_the_queue_holds() {
-    let mut scheduler = Scheduler::builder().in_flight(100).queue(100).build().unwrap();
-    let mut out = Vec::new();
-    scheduler.allow(0);
-    for number in 0..100 {
-        // Of two flows, so that each has a share.
-        let request = Offer { flow: number % 2, ..offer(CRITICAL, 60) };
-        queued(&scheduler.offer(0, request, &mut out));
-    }
-    assert_eq!(reason(&scheduler.offer(0, offer(CRITICAL, 1), &mut out)), ShedReason::Share);
-    let third = Offer { flow: 2, ..offer(CRITICAL, 1) };
-    assert_eq!(reason(&scheduler.offer(0, third, &mut out)), ShedReason::Full);
-    scheduler.allow(100);
-    scheduler.drain(0, &mut out);
-    assert_eq!((out.len(), scheduler.running()), (100, 100));
-
-    let builder = Scheduler::builder().in_flight(10).queue(10).partitions([0.6, 0.3]);
-    let mut scheduler = builder.build().unwrap();
-    scheduler.allow(0);
-    let dear = |partition| Offer { partition, ..offer(CRITICAL, 10) };
-    let mut places = |partition| {
-        (0..20)
-            .take_while(|_| {
-                matches!(scheduler.offer(0, dear(partition), &mut out), Offered::Queued(_))
-            })
-            .count()
-    };
-    assert_eq!((places(None), places(SEARCH), places(FEED)), (10, 6, 3));
-}
-
 #[test]
 fn a_partition_borrows_what_is_idle() {
     let mut scheduler = divided();
