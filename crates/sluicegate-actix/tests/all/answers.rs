@@ -89,7 +89,7 @@ async fn handlers_extract_the_decision_where_there_is_one() {
     .await;
     assert_eq!(body(send(&app, "/told", "alice").await).await, "4");
     assert_eq!(body(send(&app, "/uncharged", "alice").await).await, "None");
-    assert_eq!(body(send(&app, "/inside", "alice").await).await, "4");
+    assert_eq!(body(send(&app, "/inside", "alice").await).await, "3");
     assert_eq!(body(send(&app, "/perhaps", "alice").await).await, "limited");
     assert_eq!(body(send(&app, "/off", "alice").await).await, "free");
     assert_eq!(body(send(&app, "/free", "alice").await).await, "free");

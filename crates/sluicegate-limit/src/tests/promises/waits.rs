@@ -77,8 +77,9 @@ proptest! {
             return Ok(());
         }
         // A place in a sliding window fills the windows that it skips: for a gap, or because the previous count still
-        // weighs in the last of few ticks. With what was used beyond the limit, it is up to twice the count.
-        let skips = limit.gap > 0 || limit.period <= 2 * limit.count;
+        // weighs in the last of few ticks. With what was used beyond the limit, it is up to twice the count, and a ban may
+        // end with the window.
+        let skips = limit.gap > 0 || limit.period <= 3 * limit.count;
         if limit.spec == AlgorithmSpec::SlidingWindow && skips {
             return Ok(());
         }
