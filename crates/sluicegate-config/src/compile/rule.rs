@@ -65,10 +65,8 @@ impl Rule {
         };
         let counts_tokens = matches!(&spec.cost, Some(Cost::Table(table)) if table.tokens.is_some())
             || matches!(&spec.settle, Some(Settle::Table(table)) if table.tokens.is_some());
-        let is_held = groups
-            .iter()
-            .flat_map(|one| &one.limits)
-            .any(|limits| limits.iter().any(Limit::is_held));
+        let limits = || groups.iter().flat_map(|one| &one.limits).flat_map(Limits::iter);
+        let is_held = limits().any(Limit::is_held);
         let is_settled = spec.settle.is_some() && !counts_tokens;
         let needs_answer = is_held || is_settled || !spec.count_if.is_empty();
         let (name, refused) = (spec.name.clone(), refused?);

@@ -41,19 +41,25 @@ const REQUESTS: usize = 8;
 /// them more often than every five minutes, and long calls with it. An application that is slow gets a few more connections.
 const SILENCE: Duration = Duration::from_secs(20);
 
-type Pool = Client<Connector, RequestBody>;
+pub(crate) type Pool = Client<Connector, RequestBody>;
 
-/// The pools of one application: one for HTTP/1, and for HTTP/2 as many as requests need.
-pub(crate) struct Pools {
+/// The pools of one application.
+pub(crate) enum Pools {
+    /// For HTTP/1. It opens as many connections as there are requests.
+    One(Arc<Pool>),
+    /// For HTTP/2, as many as requests need.
+    Several(Several),
+}
+
+pub(crate) struct Several {
     builder: Builder,
     connector: Connector,
-    is_http2: bool,
     most: usize,
     pools: Mutex<Vec<Arc<SharedPool>>>,
 }
 
 #[derive(Debug)]
-struct SharedPool {
+pub(crate) struct SharedPool {
     pool: Pool,
     requests: AtomicUsize,
     /// The first request since the last answer.
@@ -76,16 +82,29 @@ impl Pools {
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_max_send_buf_size(WINDOW as usize);
-        // Each pool of HTTP/2 may keep a connection that is idle.
-        let most = if upstream.http2 { upstream.idle_connections.max(1) } else { 1 };
-        Self { builder, connector, is_http2: upstream.http2, most, pools: Mutex::default() }
+        if !upstream.http2 {
+            return Self::One(Arc::new(builder.build(connector)));
+        }
+        // Each pool may keep a connection that is idle.
+        let most = upstream.idle_connections.max(1);
+        Self::Several(Several { builder, connector, most, pools: Mutex::default() })
     }
 
+    /// Chooses the pool of one more request.
+    pub(crate) fn begin(&self) -> UnderWay {
+        match self {
+            Self::One(pool) => UnderWay::InOne(Arc::clone(pool)),
+            Self::Several(pools) => pools.begin(),
+        }
+    }
+}
+
+impl Several {
     /// Counts one more request, and chooses its pool.
     ///
     /// It is the first one with room, so that connections that are not needed become idle and are closed. If none has room, it is
     /// the one with the fewest requests.
-    pub(crate) fn begin(&self) -> UnderWay {
+    fn begin(&self) -> UnderWay {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = |at: usize| pools[at].requests.load(Ordering::Relaxed);
         let with_room = (0..pools.len()).find(|at| requests(*at) < REQUESTS);
@@ -98,7 +117,7 @@ impl Pools {
             }
             None => fewest,
         };
-        if self.is_http2 && pools[at].is_silent() {
+        if pools[at].is_silent() {
             // What is under way on the connection of the other one goes on.
             pools[at] = self.open();
         }
@@ -119,7 +138,7 @@ impl SharedPool {
     fn begin(self: &Arc<Self>) -> UnderWay {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.asked().get_or_insert_with(Instant::now);
-        UnderWay(Arc::clone(self))
+        UnderWay::InShared(Arc::clone(self))
     }
 
     fn is_silent(&self) -> bool {
@@ -133,7 +152,10 @@ impl SharedPool {
 
 /// A request that has a place in a pool until this is dropped: see [`Pools::begin`].
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<SharedPool>);
+pub(crate) enum UnderWay {
+    InOne(Arc<Pool>),
+    InShared(Arc<SharedPool>),
+}
 
 impl UnderWay {
     /// Sends the request.
@@ -141,11 +163,15 @@ impl UnderWay {
         &self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, Error> {
-        let answered = self.0.pool.request(request).await;
+        let shared = match self {
+            Self::InOne(pool) => return pool.request(request).await,
+            Self::InShared(shared) => shared,
+        };
+        let answered = shared.pool.request(request).await;
         // Errors too: a connection that has failed gets no further requests. An upload that its client ends says nothing about it.
         let is_clients = |error| ClientError::among(error).is_some();
         if !answered.as_ref().is_err_and(|error| is_clients(error)) {
-            *self.0.asked() = None;
+            *shared.asked() = None;
         }
         answered
     }
@@ -153,6 +179,8 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        if let Self::InShared(shared) = self {
+            shared.requests.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }

@@ -206,14 +206,13 @@ impl Server {
         // Whether the tokens will be told, the file does not say: the clients of `POST /v1/take` reserve what a request
         // may use and settle what it did use, and a proxy that asks about the same request can do neither. So a server
         // with the port starts, and the operator is warned; one without it can only ever charge wrongly, and does not.
-        let counts_tokens =
-            self.service.rules().is_some_and(|rules| rules.live().policies().counts_tokens());
+        let policies = self.service.rules().map(|rules| rules.live().policies());
+        let counts_tokens = policies.as_ref().is_some_and(|policies| policies.counts_tokens());
         if counts_tokens && self.http.is_none() {
             return Err(ServerError::new(format!("{UNSEEN}: expected the HTTP port to be open")));
         } else if counts_tokens {
             tracing::warn!("{UNSEEN}");
         }
-        let policies = self.service.rules().map(|rules| rules.live().policies());
         if let Some(rule) = policies.as_ref().and_then(|policies| policies.needs_answer()) {
             tracing::warn!("the rule `{rule}` {UNANSWERED}");
         }
@@ -285,6 +284,7 @@ impl Server {
 const UNSEEN: &str = "a rule counts tokens, which only clients of `POST /v1/take` can tell: a proxy that asks about a request \
                       shows no body, so that each request costs the `default` or is answered with an error";
 
+/// What the server learns too late.
 const UNANSWERED: &str = "depends on the response, which a proxy that asks about a request does not show: every request counts, and a limit of \
                           requests in flight lets each one go at once. `sluicegate proxy` and clients of `POST /v1/take` show it";
 

@@ -27,8 +27,8 @@ impl Scheduler {
                 }
                 let wait = self.predicted_wait(lane, offer.flow, now);
                 let chance = self.chance(now, wait, now, &offer);
-                let alone = now.saturating_add(self.run_times.expected(offer.key, offer.cost));
-                if chance == Chance::Late && (wait == 0 || alone >= deadline) {
+                let alone = || now.saturating_add(self.run_times.expected(offer.key, offer.cost));
+                if chance == Chance::Late && (wait == 0 || alone() >= deadline) {
                     self.level.note_hopeless(lane.rank);
                 }
                 chance

@@ -5,11 +5,12 @@ use crate::proxies::program::Program;
 use crate::proxies::scene::Scene;
 
 async fn start(scene: &Scene) -> Program {
-    // On a busy machine, decisions take longer.
-    start_with(scene, |text| {
-        text.replace("timeout server 1s", "timeout server 10s").replace("= 2000", "= 20000")
-    })
-    .await
+    start_with(scene, patient).await
+}
+
+/// On a busy machine, decisions take longer.
+pub(crate) fn patient(text: &str) -> String {
+    text.replace("timeout server 1s", "timeout server 10s").replace("= 2000", "= 20000")
 }
 
 /// Starts HAProxy with files that are changed before.
