@@ -48,7 +48,7 @@ pub(crate) enum Pools {
     /// For HTTP/1. It opens as many connections as there are requests.
     One(Arc<Pool>),
     /// For HTTP/2, as many as requests need.
-    Several(Several),
+    Several(Box<Several>),
 }
 
 pub(crate) struct Several {
@@ -87,7 +87,7 @@ impl Pools {
         }
         // Each pool may keep a connection that is idle.
         let most = upstream.idle_connections.max(1);
-        Self::Several(Several { builder, connector, most, pools: Mutex::default() })
+        Self::Several(Box::new(Several { builder, connector, most, pools: Mutex::default() }))
     }
 
     /// Chooses the pool of one more request.
