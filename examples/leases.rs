@@ -215,7 +215,7 @@ impl Client {
     fn report(&self) -> Row {
         Row {
             wants: self.lease.wants().as_f64(),
-            granted: self.lease.capacity().as_f64(),
+            granted: self.lease.capacity(),
             basis: self.lease.basis(),
             used: self.admitted.swap(0, Ordering::Relaxed),
         }
@@ -232,14 +232,14 @@ struct Shown {
 /// What a client wants and may use, and what it has used in the last second.
 struct Row {
     wants: f64,
-    granted: f64,
+    granted: Amount,
     basis: Basis,
     used: u64,
 }
 
 impl Shown {
     /// What is leased by all clients together.
-    fn leased(&self) -> f64 {
+    fn leased(&self) -> Amount {
         let leases = self.rows.iter().filter(|row| row.basis == Basis::Lease);
         leases.map(|row| row.granted).sum()
     }
@@ -252,7 +252,7 @@ fn draw(shown: &Shown, before: usize) -> usize {
     let total = format!(
         "{:>2} s: {:>6.1} of {CAPACITY} leased, {used:>4} used  {event}",
         shown.second,
-        shown.leased()
+        shown.leased().as_f64()
     );
     if !std::io::stdout().is_terminal() {
         println!("{total}");
@@ -275,7 +275,9 @@ fn draw(shown: &Shown, before: usize) -> usize {
         let (number, bar) = (at + 1, "#".repeat(row.used as usize / 8));
         println!(
             "    {leaf:>4}  {number:>6}  {:>6.1}  {:>7.1}  {basis:<7}  {:>4}  {bar}",
-            row.wants, row.granted, row.used
+            row.wants,
+            row.granted.as_f64(),
+            row.used
         );
     }
     // The tables of seconds in which something happened stay.
@@ -286,7 +288,7 @@ fn draw(shown: &Shown, before: usize) -> usize {
 mod tests {
     use super::*;
 
-    type Seen = Vec<Vec<(f64, Basis)>>;
+    type Seen = Vec<Vec<(Amount, Basis)>>;
 
     /// Runs with seconds of this length, and asserts what holds on any machine.
     async fn seen(second: Duration) -> Seen {
@@ -294,7 +296,7 @@ mod tests {
         let row = |row: &Row| (row.granted, row.basis);
         run(second, |shown| {
             assert!(
-                shown.leased() <= CAPACITY as f64,
+                shown.leased() <= Amount::units(CAPACITY),
                 "second {}: {}",
                 shown.second,
                 shown.leased()
@@ -309,17 +311,24 @@ mod tests {
     /// The first second in which something was not as it should be.
     fn wrong(seen: &Seen) -> Option<String> {
         let at = |second: u32| &seen[second as usize - 1];
-        let enough = |rows: &[(f64, Basis)]| rows.iter().all(|(granted, _)| *granted >= 50.0);
-        let leased = |rows: &[(f64, Basis)]| rows.iter().all(|(_, basis)| *basis == Basis::Lease);
+        let enough = |rows: &[(Amount, Basis)]| {
+            rows.iter().all(|(granted, _)| *granted >= Amount::units(50))
+        };
+        let leased =
+            |rows: &[(Amount, Basis)]| rows.iter().all(|(_, basis)| *basis == Basis::Lease);
         let (with, without) = at(21).split_at(CLIENTS);
         let back = &at(END)[CLIENTS..];
         let is_right = [
             // Before anything happens, each client gets what is asked of it.
             (5, enough(at(5))),
             // The one that jumps gets more than before, and the others lose nothing of what they need.
-            (11, at(11)[JUMPER].0 >= 200.0 && enough(at(11))),
+            (11, at(11)[JUMPER].0 >= Amount::units(200) && enough(at(11))),
             // Without their server, clients use the safe capacity; the others go on.
-            (21, leased(with) && without.iter().all(|lost| *lost == (20.0, Basis::Safe))),
+            (
+                21,
+                leased(with)
+                    && without.iter().all(|lost| *lost == (Amount::units(20), Basis::Safe)),
+            ),
             // It is back.
             (END, leased(back) && enough(back)),
         ];
