@@ -39,6 +39,8 @@ pub struct Bandwidth {
     current: Phase,
     /// Requests in a second and mean microseconds of past phases.
     past: [Option<(f64, f64)>; WINDOW],
+    /// Requests whose clients have left, less [`OVERLOADED`] for each that was answered.
+    unanswered: u64,
 }
 
 /// All requests that end in the second part of a phase are measured. By then, requests that ran under the previous
@@ -62,7 +64,8 @@ impl Bandwidth {
     pub fn new(limit: usize, min: usize, max: usize) -> Self {
         let (base, min, max) = (limit.max(1) as f64, min.max(1) as f64, max.max(1) as f64);
         let current = Phase::default();
-        Self { base, min, max, is_starting: true, phase: 2, current, past: [None; WINDOW] }
+        let past = [None; WINDOW];
+        Self { base, min, max, is_starting: true, phase: 2, current, past, unanswered: 0 }
     }
 
     fn end_phase(&mut self, now: u64) {
@@ -121,6 +124,9 @@ impl Algorithm for Bandwidth {
 
     fn update(&mut self, sample: Sample) {
         let limit = self.limit() as u64;
+        if !sample.is_overload {
+            self.unanswered = self.unanswered.saturating_sub(OVERLOADED);
+        }
         let phase = &mut self.current;
         phase.overloads += u64::from(sample.is_overload);
         if phase.settled < limit {
@@ -135,6 +141,26 @@ impl Algorithm for Bandwidth {
         phase.held += u64::from(sample.in_flight as u64 >= limit);
         if phase.ends >= SAMPLES.max(ROUNDS.saturating_mul(limit)) {
             self.end_phase(sample.now);
+        }
+    }
+
+    /// Halves the limit if nearly all clients leave.
+    ///
+    /// Above some limit, each request waits in the server for longer than its client does. Nothing is answered then, so
+    /// nothing would ever be measured that lowers the limit.
+    fn cancelled(&mut self, sample: Sample) {
+        let limit = self.limit();
+        // A client that leaves sooner than an unloaded server answers says nothing about the load. Neither does one that
+        // the limit has not held back: it would leave at a lower limit too.
+        if sample.in_flight < limit || self.baseline().is_some_and(|least| sample.time < least) {
+            return;
+        }
+        self.unanswered += 1;
+        if self.unanswered >= ROUNDS.saturating_mul(limit as u64).max(SAMPLES / 4) {
+            // It starts anew from there, as TCP does after a timeout. What was measured before is no longer true, or
+            // the limit would not have become too large.
+            let half = (self.base / 2.0).max(self.min);
+            *self = Self::new(half as usize, self.min as usize, self.max as usize);
         }
     }
 

@@ -30,6 +30,12 @@ pub trait Algorithm: fmt::Debug + Send {
     /// do with load.
     fn update(&mut self, sample: Sample);
 
+    /// Called when a client has left before its response began. One client says little about the server. If nearly all
+    /// leave, none of the other requests may ever be answered in time.
+    fn cancelled(&mut self, sample: Sample) {
+        let _ = sample;
+    }
+
     /// The limit that it has learnt. An algorithm that moves its limit up and down to measure returns the limit without
     /// that movement.
     fn learnt(&self) -> usize {

@@ -45,3 +45,98 @@ fn a_few_overloads_do_not_lower_the_limit_and_many_do() {
         assert!(limit < 100, "{limit} with one in {one_in}");
     }
 }
+
+/// A server that works on a few requests at once, in order. The others wait inside it.
+struct Busy {
+    slots: usize,
+    /// Milliseconds of work in a request, and after how many its client leaves.
+    work: u64,
+    patience: u64,
+    now: u64,
+    /// When each request began, how many ran then, and what is left to do.
+    running: Vec<(u64, usize, u64)>,
+}
+
+impl Busy {
+    fn new(slots: usize, work: u64, patience: u64) -> Self {
+        Self { slots, work, patience, now: 0, running: Vec::new() }
+    }
+
+    /// Passes so many seconds, while clients always wait for a place. Returns how many were answered in the last one.
+    fn pass(&mut self, bandwidth: &mut Bandwidth, seconds: u64) -> u64 {
+        let mut answered = 0;
+        let until = self.now + seconds * 1_000;
+        while self.now < until {
+            self.now += 1;
+            self.running.iter_mut().take(self.slots).for_each(|(.., left)| *left -= 1);
+            let (now, patience) = (self.now, self.patience);
+            self.running.retain(|&(since, in_flight, left)| {
+                let time = (now - since) * MS;
+                let sample = Sample { now: now * MS, time, in_flight, is_overload: false };
+                if left == 0 {
+                    answered += u64::from(until - now < 1_000);
+                    bandwidth.update(sample);
+                } else if now - since >= patience {
+                    bandwidth.cancelled(sample);
+                } else {
+                    return true;
+                }
+                false
+            });
+            while self.running.len() < bandwidth.limit() {
+                self.running.push((now, self.running.len() + 1, self.work));
+            }
+        }
+        answered
+    }
+}
+
+#[test]
+fn a_limit_at_which_all_clients_leave_is_lowered_until_they_are_answered() {
+    for (slots, work, start) in [(1, 50, 20), (1, 50, 10_000), (2, 20, 1_000), (8, 20, 2_000)] {
+        let capacity = slots as u64 * 1_000 / work;
+        let mut bandwidth = Bandwidth::new(start, 2, 10_000);
+        let mut server = Busy::new(slots, work, 500);
+        let first = server.pass(&mut bandwidth, 1);
+        assert!(first <= capacity, "{first}");
+        let answered = server.pass(&mut bandwidth, 29);
+        assert!(answered * 10 >= capacity * 9, "{answered} of {capacity}, from {start}");
+    }
+}
+
+#[test]
+fn a_server_that_becomes_slow_and_quick_again_is_used_as_before() {
+    let mut bandwidth = Bandwidth::default();
+    let mut server = Busy::new(8, 20, 500);
+    let answered = server.pass(&mut bandwidth, 60);
+    assert!(answered >= 380, "{answered}");
+    // No limit helps: each request takes longer than its client waits.
+    server.work = 600;
+    assert_eq!(server.pass(&mut bandwidth, 60), 0);
+    assert_eq!(bandwidth.learnt(), 2);
+    server.work = 20;
+    let answered = server.pass(&mut bandwidth, 20);
+    assert!(answered >= 380, "{answered}");
+}
+
+#[test]
+fn clients_that_leave_for_other_reasons_do_not_lower_the_limit() {
+    let mut bandwidth = Bandwidth::default();
+    let mut server = Busy::new(8, 20, 500);
+    server.pass(&mut bandwidth, 60);
+    let limit = bandwidth.learnt();
+    let sample = |time, in_flight| Sample { now: 0, time, in_flight, is_overload: false };
+    for _ in 0..10_000 {
+        // Sooner than anybody is answered, and where there was room.
+        bandwidth.cancelled(sample(5 * MS, 10_000));
+        bandwidth.cancelled(sample(500 * MS, 2));
+    }
+    assert_eq!(bandwidth.learnt(), limit);
+    // Two thirds of them.
+    for number in 0..1_000 {
+        bandwidth.cancelled(sample(500 * MS, 10_000));
+        bandwidth.cancelled(sample(500 * MS, 10_000));
+        bandwidth.update(Sample { now: number * 20 * MS, ..sample(20 * MS, 1) });
+    }
+    assert_eq!(bandwidth.learnt(), limit);
+}

@@ -204,7 +204,7 @@ impl InService {
 
     /// The head of the response is there, since the last poll. Returns what the body holds.
     ///
-    /// Until its body has ended, the request counts as cancelled.
+    /// Until its body has ended, the request counts as cut off.
     #[inline(always)]
     pub(super) fn answered(mut self, head: impl FnOnce() -> Head, hold_until: HoldUntil) -> Self {
         if let Some(counted) = &mut self.0 {
@@ -287,10 +287,9 @@ impl CountedRequest {
             // How long a connection stays open says nothing about the load.
             self.at_end = Completion::Error;
         }
-        if is_over || head.is_upgrade {
-            // However a connection is closed after that, its request was served.
-            self.completion = self.at_end;
-        }
+        // However an upgraded connection is closed, its request was served.
+        let is_served = is_over || head.is_upgrade;
+        self.completion = if is_served { self.at_end } else { Completion::CutOff };
         is_over
     }
 

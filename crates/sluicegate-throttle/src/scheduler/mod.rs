@@ -158,14 +158,16 @@ impl Scheduler {
         self.run_times.learn(&running, time, cost, completion);
         let is_overload = completion == Completion::Overload;
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
-            // A handler that fails at once would look like a fast server, and one whose client has left like a slow
-            // one. Neither says anything about the capacity.
-            if is_overload || completion == Completion::Success {
-                let in_flight = running.in_flight;
-                algorithm.update(Sample { now, time, in_flight, is_overload });
-                // A queue for a time holds another cost at another limit.
-                self.resize();
+            let sample = Sample { now, time, in_flight: running.in_flight, is_overload };
+            match completion {
+                Completion::Success | Completion::Overload => algorithm.update(sample),
+                Completion::Cancelled => algorithm.cancelled(sample),
+                // A handler that fails at once would look like a fast server, and a client that reads slowly like a slow
+                // one. Neither says anything about the capacity.
+                Completion::Error | Completion::CutOff => {}
             }
+            // A queue for a time holds another cost at another limit.
+            self.resize();
         }
         self.drain(now, out);
     }
@@ -180,7 +182,7 @@ impl Scheduler {
         let counts = &mut self.counts[running.class.rank()];
         counts.started -= 1;
         counts.cancelled += 1;
-        self.done(now, running, Some(0), Completion::Cancelled, out);
+        self.done(now, running, Some(0), Completion::Error, out);
     }
 
     /// Removes a request whose client has gone from the queue. Its cost is free at once. Returns whether it was still

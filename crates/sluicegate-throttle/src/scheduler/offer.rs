@@ -176,8 +176,10 @@ pub enum Completion {
     Overload,
     /// Another error. It says nothing about the load.
     Error,
-    /// The client has gone. It says nothing about the load.
+    /// The client has gone before its response began.
     Cancelled,
+    /// The client has gone while it received the response. It says nothing about the load.
+    CutOff,
 }
 
 /// The queue of one class and partition.

@@ -102,6 +102,38 @@ pub(crate) async fn overload_lowers_the_limit_and_other_errors_do_not(server: &i
     }
 }
 
+/// One less for each client that leaves before its response begins.
+#[derive(Debug)]
+struct Leaving(usize);
+
+impl Algorithm for Leaving {
+    fn limit(&self) -> usize {
+        self.0
+    }
+
+    fn update(&mut self, _: Sample) {}
+
+    fn cancelled(&mut self, _: Sample) {
+        self.0 -= 1;
+    }
+}
+
+pub(crate) async fn an_adaptive_limit_hears_of_clients_that_leave_unanswered(server: &impl Server) {
+    let clock = ManualClock::new();
+    let handlers = Handlers::new(&clock);
+    let builder = Throttle::builder().adaptive(Leaving(20)).queue_cost(100_000);
+    let throttle = builder.clock(&clock).build().unwrap();
+    let client = server.serve(throttle.layer(), &handlers).await;
+    let limit = || throttle.snapshot().limit.unwrap();
+    drop(client.send(get("/shop")));
+    assert_eq!(limit(), 19);
+    // The response has begun, so the server was in time.
+    let sent = client.send(get("/shop"));
+    handlers.answer(Reply::of(3));
+    drop(sent.answer());
+    assert_eq!((limit(), throttle.snapshot().running), (19, 0));
+}
+
 pub(crate) async fn routes_are_predicted_apart(server: &impl Server) {
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);

@@ -51,6 +51,7 @@ parity! {
         a_request_costs_the_time_that_its_handler_and_its_body_are_polled
         a_reported_cost_goes_instead_or_on_top
         overload_lowers_the_limit_and_other_errors_do_not
+        an_adaptive_limit_hears_of_clients_that_leave_unanswered
         routes_are_predicted_apart;
     announcing:
         every_response_says_which_classes_are_admitted
