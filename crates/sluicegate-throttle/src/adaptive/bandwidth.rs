@@ -22,6 +22,10 @@ const PLATEAU: f64 = 1.2;
 /// phases the limit grows by a tenth at most, so an overload in each of them would lower it without end.
 const OVERLOADED: u64 = 8;
 
+/// The limit is halved if clients leave before they are answered, for each that is answered more than this many. With
+/// fewer it may be one route that hangs, and at half the limit the others would get half as much.
+const ANSWERED: u64 = 3;
+
 /// Multiplies the highest rate at which requests ended by the shortest mean time that they took. By Little's law, the
 /// product is the number of requests that keeps the server busy without a queue inside it.
 ///
@@ -39,8 +43,10 @@ pub struct Bandwidth {
     current: Phase,
     /// Requests in a second and mean microseconds of past phases.
     past: [Option<(f64, f64)>; WINDOW],
-    /// Requests whose clients have left, less [`OVERLOADED`] for each that was answered.
+    /// Requests whose clients have left, less [`ANSWERED`] for each that was answered.
     unanswered: u64,
+    /// The mean microseconds of the last requests that were answered.
+    usual: Option<f64>,
 }
 
 /// All requests that end in the second part of a phase are measured. By then, requests that ran under the previous
@@ -65,7 +71,17 @@ impl Bandwidth {
         let (base, min, max) = (limit.max(1) as f64, min.max(1) as f64, max.max(1) as f64);
         let current = Phase::default();
         let past = [None; WINDOW];
-        Self { base, min, max, is_starting: true, phase: 2, current, past, unanswered: 0 }
+        Self {
+            base,
+            min,
+            max,
+            is_starting: true,
+            phase: 2,
+            current,
+            past,
+            unanswered: 0,
+            usual: None,
+        }
     }
 
     fn end_phase(&mut self, now: u64) {
@@ -125,7 +141,9 @@ impl Algorithm for Bandwidth {
     fn update(&mut self, sample: Sample) {
         let limit = self.limit() as u64;
         if !sample.is_overload {
-            self.unanswered = self.unanswered.saturating_sub(OVERLOADED);
+            self.unanswered = self.unanswered.saturating_sub(ANSWERED);
+            let (time, usual) = (sample.time as f64, self.usual.unwrap_or(sample.time as f64));
+            self.usual = Some(usual + (time - usual) / 16.0);
         }
         let phase = &mut self.current;
         phase.overloads += u64::from(sample.is_overload);
@@ -144,23 +162,29 @@ impl Algorithm for Bandwidth {
         }
     }
 
-    /// Halves the limit if nearly all clients leave.
+    /// Halves the limit if most clients leave.
     ///
-    /// Above some limit, each request waits in the server for longer than its client does. Nothing is answered then, so
-    /// nothing would ever be measured that lowers the limit.
+    /// Above some limit, each request waits in the server for longer than its client does. Little is answered then, so
+    /// little is measured that lowers the limit, and what is answered was quick by chance.
     fn cancelled(&mut self, sample: Sample) {
         let limit = self.limit();
-        // A client that leaves sooner than an unloaded server answers says nothing about the load. Neither does one that
-        // the limit has not held back: it would leave at a lower limit too.
-        if sample.in_flight < limit || self.baseline().is_some_and(|least| sample.time < least) {
+        // A client that leaves sooner than others are answered says nothing about the load, and one that resets each
+        // request at once must not lower the limit. Where the limit has held nobody back, a lower one does not help.
+        let is_early = self.usual.is_some_and(|usual| (sample.time as f64) < usual);
+        if is_early || sample.in_flight < limit {
             return;
         }
         self.unanswered += 1;
         if self.unanswered >= ROUNDS.saturating_mul(limit as u64).max(SAMPLES / 4) {
-            // It starts anew from there, as TCP does after a timeout. What was measured before is no longer true, or
-            // the limit would not have become too large.
-            let half = (self.base / 2.0).max(self.min);
-            *self = Self::new(half as usize, self.min as usize, self.max as usize);
+            // What was measured at the limit before is not true of this one.
+            *self = Self {
+                base: (self.base / 2.0).max(self.min),
+                is_starting: false,
+                current: Phase::default(),
+                past: [None; WINDOW],
+                unanswered: 0,
+                ..*self
+            };
         }
     }
 

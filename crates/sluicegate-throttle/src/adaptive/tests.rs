@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use super::*;
 
 const MS: u64 = 1_000;
@@ -46,60 +48,73 @@ fn a_few_overloads_do_not_lower_the_limit_and_many_do() {
     }
 }
 
-/// A server that works on a few requests at once, in order. The others wait inside it.
+/// A server that works on the oldest requests. The others wait inside it.
 struct Busy {
     slots: usize,
-    /// Milliseconds of work in a request, and after how many its client leaves.
+    /// The mean work of a request, and for how long its client waits, in microseconds.
     work: u64,
     patience: u64,
     now: u64,
+    started: u64,
     /// When each request began, how many ran then, and what is left to do.
-    running: Vec<(u64, usize, u64)>,
+    running: VecDeque<(u64, usize, u64)>,
 }
+
+/// The time between two looks at the server.
+const STEP: u64 = MS / 10;
 
 impl Busy {
     fn new(slots: usize, work: u64, patience: u64) -> Self {
-        Self { slots, work, patience, now: 0, running: Vec::new() }
+        Self { slots, work, patience, now: 0, started: 0, running: VecDeque::new() }
     }
 
     /// Passes so many seconds, while clients always wait for a place. Returns how many were answered in the last one.
     fn pass(&mut self, bandwidth: &mut Bandwidth, seconds: u64) -> u64 {
         let mut answered = 0;
-        let until = self.now + seconds * 1_000;
+        let until = self.now + seconds * 1_000 * MS;
         while self.now < until {
-            self.now += 1;
-            self.running.iter_mut().take(self.slots).for_each(|(.., left)| *left -= 1);
-            let (now, patience) = (self.now, self.patience);
-            self.running.retain(|&(since, in_flight, left)| {
-                let time = (now - since) * MS;
-                let sample = Sample { now: now * MS, time, in_flight, is_overload: false };
-                if left == 0 {
-                    answered += u64::from(until - now < 1_000);
-                    bandwidth.update(sample);
-                } else if now - since >= patience {
-                    bandwidth.cancelled(sample);
-                } else {
-                    return true;
+            self.now += STEP;
+            self.running.iter_mut().take(self.slots).for_each(|(.., left)| *left -= STEP);
+            let now = self.now;
+            let sample =
+                |since, in_flight| Sample { now, time: now - since, in_flight, is_overload: false };
+            for at in (0..self.slots.min(self.running.len())).rev() {
+                if self.running[at].2 == 0 {
+                    let (since, in_flight, _) = self.running.remove(at).unwrap();
+                    answered += u64::from(until - now < 1_000 * MS);
+                    bandwidth.update(sample(since, in_flight));
+                    self.start(bandwidth.limit());
                 }
-                false
-            });
-            while self.running.len() < bandwidth.limit() {
-                self.running.push((now, self.running.len() + 1, self.work));
             }
+            while let Some(&(since, in_flight, _)) = self.running.front()
+                && now - since >= self.patience
+            {
+                self.running.pop_front();
+                bandwidth.cancelled(sample(since, in_flight));
+                self.start(bandwidth.limit());
+            }
+            self.start(bandwidth.limit());
         }
         answered
+    }
+
+    fn start(&mut self, limit: usize) {
+        while self.running.len() < limit {
+            // From half the mean to one and a half, so that requests do not end together.
+            self.started += 1;
+            let work = self.work * (50 + self.started * 37 % 101) / 100 / STEP * STEP;
+            self.running.push_back((self.now, self.running.len() + 1, work));
+        }
     }
 }
 
 #[test]
 fn a_limit_at_which_all_clients_leave_is_lowered_until_they_are_answered() {
-    for (slots, work, start) in [(1, 50, 20), (1, 50, 10_000), (2, 20, 1_000), (8, 20, 2_000)] {
+    for (slots, work, start) in [(1, 50, 20), (1, 50, 5_000), (2, 20, 1_000), (8, 20, 2_000)] {
         let capacity = slots as u64 * 1_000 / work;
         let mut bandwidth = Bandwidth::new(start, 2, 10_000);
-        let mut server = Busy::new(slots, work, 500);
-        let first = server.pass(&mut bandwidth, 1);
-        assert!(first <= capacity, "{first}");
-        let answered = server.pass(&mut bandwidth, 29);
+        let mut server = Busy::new(slots, work * MS, 500 * MS);
+        let answered = server.pass(&mut bandwidth, 89);
         assert!(answered * 10 >= capacity * 9, "{answered} of {capacity}, from {start}");
     }
 }
@@ -107,22 +122,22 @@ fn a_limit_at_which_all_clients_leave_is_lowered_until_they_are_answered() {
 #[test]
 fn a_server_that_becomes_slow_and_quick_again_is_used_as_before() {
     let mut bandwidth = Bandwidth::default();
-    let mut server = Busy::new(8, 20, 500);
+    let mut server = Busy::new(8, 20 * MS, 500 * MS);
     let answered = server.pass(&mut bandwidth, 60);
-    assert!(answered >= 380, "{answered}");
+    assert!(answered >= 370, "{answered}");
     // No limit helps: each request takes longer than its client waits.
-    server.work = 600;
+    server.work = 1_200 * MS;
     assert_eq!(server.pass(&mut bandwidth, 60), 0);
     assert_eq!(bandwidth.learnt(), 2);
-    server.work = 20;
+    server.work = 20 * MS;
     let answered = server.pass(&mut bandwidth, 20);
-    assert!(answered >= 380, "{answered}");
+    assert!(answered >= 370, "{answered}");
 }
 
 #[test]
 fn clients_that_leave_for_other_reasons_do_not_lower_the_limit() {
     let mut bandwidth = Bandwidth::default();
-    let mut server = Busy::new(8, 20, 500);
+    let mut server = Busy::new(8, 20 * MS, 500 * MS);
     server.pass(&mut bandwidth, 60);
     let limit = bandwidth.learnt();
     let sample = |time, in_flight| Sample { now: 0, time, in_flight, is_overload: false };
