@@ -103,6 +103,9 @@ impl Limit {
     /// overlap in time are given back to a bucket, together they can return as much as drained while
     /// they were under way.
     ///
+    /// While more is charged than the limit admits, by booked places or by charges beyond the limit,
+    /// earlier charges may get nothing back: the places were booked on their account.
+    ///
     /// Giving back lifts a ban that began while the charge counted, once as much is given back as has
     /// been refused since; and refusals that are counted towards a ban likewise.
     pub fn settle(&self, state: &mut State, now: u64, receipt: &Receipt, cost: u64, spent: u64) {

@@ -60,7 +60,7 @@ impl<K, L, C> By<K, L, C> {
     /// Corrects the charge to the cost that the response reports. `None` keeps the estimate.
     ///
     /// The excess is given back, or the difference is charged, beyond the limit if necessary: the next requests wait
-    /// for it.
+    /// for it. While a key is charged beyond its limit, earlier charges may get nothing back.
     ///
     /// It is called once the head of the response is there. If the handler has left a
     /// [`RunningCost`](crate::cost::RunningCost) in the response's extensions, it is called when that is final, at the

@@ -217,6 +217,8 @@ impl<S: Store> Limiter<S> {
     /// [`give`](Self::give) does, or charges the difference, beyond the limit if necessary. A refused decision
     /// charged nothing, and places of [`Limit::concurrent`](crate::Limit::concurrent) stay held.
     ///
+    /// While a key is charged beyond its limit, or requests wait for it in a queue, earlier charges may get nothing back.
+    ///
     /// Settle each decision once.
     ///
     /// ```
