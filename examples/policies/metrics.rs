@@ -57,7 +57,7 @@ What Prometheus reads, and who is being limited most:
 
 Neither is for everybody: serve them where only operators come. Ctrl-C ends this."
     );
-    let app = app(scrape).into_make_service_with_connect_info::<SocketAddr>();
+    let app = app(scrape, Memory::new()).into_make_service_with_connect_info::<SocketAddr>();
     Ok(axum::serve(listener, app).await?)
 }
 
@@ -90,8 +90,7 @@ struct Shown {
     throttle: Throttle,
 }
 
-fn app(scrape: PrometheusHandle) -> Router {
-    let store = Memory::new();
+fn app(scrape: PrometheusHandle, store: Memory) -> Router {
     // The ten most refused of each limit. `.redacted(secret)` would show digests in place of addresses.
     let watch = Watch::new(10);
 
@@ -164,6 +163,7 @@ mod tests {
     use axum::body::{Body, to_bytes};
     use axum::extract::connect_info::MockConnectInfo;
     use axum::http::Request;
+    use sluicegate::ManualClock;
     use tower::ServiceExt;
 
     use super::*;
@@ -173,8 +173,9 @@ mod tests {
     /// Those of Redis are for services that use it; its crate checks them.
     fn after_some_traffic(path: &str) -> String {
         let recorder = recorder().unwrap();
-        let app =
-            app(recorder.handle()).layer(MockConnectInfo(SocketAddr::from(([192, 0, 2, 7], 1))));
+        let store = Memory::builder().clock(ManualClock::new()).build();
+        let app = app(recorder.handle(), store)
+            .layer(MockConnectInfo(SocketAddr::from(([192, 0, 2, 7], 1))));
         let get = async |path: &str| {
             let request = Request::get(path).body(Body::empty()).unwrap();
             let response = app.clone().oneshot(request).await.unwrap();

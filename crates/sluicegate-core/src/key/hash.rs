@@ -271,8 +271,8 @@ mod tests {
                 same.iter_mut().enumerate().for_each(|(bit, same)| *same += !differs >> bit & 1);
             }
         }
-        // Six standard deviations of a fair coin: one bit in 500 million is beyond that.
-        let bounds = 500 - 95..=500 + 95;
+        // Seven standard deviations of a fair coin.
+        let bounds = 500 - 110..=500 + 110;
         for (same, (name, ..)) in same.iter().zip(&pairs) {
             assert!(same.iter().all(|same| bounds.contains(same)), "{name}: {same:?}");
         }

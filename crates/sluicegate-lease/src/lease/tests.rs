@@ -150,10 +150,12 @@ async fn a_server_that_is_silent_is_asked_again() {
 async fn what_is_wanted_changes_with_the_next_request() {
     let server = server();
     let client = LeaseClient::over(server.clone());
-    let lease = lease(&client, OnLoss::Stop).await;
+    let mut lease = lease(&client, OnLoss::Stop).await;
     lease.set_wants(Amount::units(50));
     assert_eq!(lease.wants(), Amount::units(50));
-    sleep(Duration::from_secs(1)).await;
+    let begun = Instant::now();
+    lease.changed().await.unwrap();
+    assert!(begun.elapsed() <= Duration::from_secs(1));
     assert_eq!(lease.capacity(), Amount::units(50));
 }
 

@@ -1,4 +1,4 @@
-use super::{granted, lease, outstanding, root, serve};
+use super::{granted, lease, nothing_is_outstanding, outstanding, root, serve};
 use crate::amount::Amount;
 use crate::client::OnLoss;
 use crate::grpc::generated as proto;
@@ -16,7 +16,8 @@ async fn a_client_leases_from_a_server_and_gives_back_when_it_ends() {
 
     client.close().await;
     client.close().await;
-    assert_eq!(outstanding(&service, "db") + outstanding(&service, "cache"), Amount::ZERO);
+    nothing_is_outstanding(&service, "db").await;
+    nothing_is_outstanding(&service, "cache").await;
     assert_eq!((db.capacity(), cache.capacity()), (Amount::ZERO, Amount::ZERO));
 }
 

@@ -89,6 +89,13 @@ fn outstanding(service: &CapacityService, resource: &str) -> Amount {
     service.with(|server| server.pool().outstanding(resource))
 }
 
+/// Waits until everything is given back. A client that ends does not wait long for the answer.
+async fn nothing_is_outstanding(service: &CapacityService, resource: &str) {
+    while !outstanding(service, resource).is_zero() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Leases 30 units, and waits for the first grant.
 async fn lease(client: &LeaseClient, resource: &str) -> Lease {
     let mut lease = client.resource(resource).wants(Amount::units(30)).lease().unwrap();

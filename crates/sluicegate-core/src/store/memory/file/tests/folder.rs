@@ -75,14 +75,15 @@ fn a_place_that_cannot_be_written_is_an_error_at_the_start() {
 fn a_file_that_is_removed_or_changed_while_the_store_runs_is_written_anew() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, clock) = (folder.path().join("counts"), ManualClock::new());
-    let other = folder.path().join("other");
+    let (other, link) = (folder.path().join("other"), folder.path().join("link"));
     let limit = Limit::per_hour(10);
     let changes: [&dyn Fn() -> std::io::Result<()>; 5] = [
         &|| fs::remove_file(&file),
         &|| fs::write(&file, ""),
         &|| fs::remove_file(&file).and_then(|()| fs::write(&file, "something else")),
         &|| fs::rename(&file, &other),
-        &|| fs::remove_file(&file).and_then(|()| std::os::unix::fs::symlink(&other, &file)),
+        // In one step: the store may write at any moment.
+        &|| std::os::unix::fs::symlink(&other, &link).and_then(|()| fs::rename(&link, &file)),
     ];
     for (key, change) in (0..).zip(changes) {
         for is_last in [false, true] {

@@ -22,7 +22,7 @@ fn a_process_that_is_killed_forgets_only_what_came_after_its_last_write() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("counts");
     // What clients saw admitted in all rounds, and how much of that was certainly written.
-    let (mut admitted, mut written) = (0, 0);
+    let (mut admitted, mut written, mut starts) = (0, 0, 0);
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().expect("a test program"))
             .args(["--exact", "--nocapture", "--test-threads=1"])
@@ -41,6 +41,7 @@ fn a_process_that_is_killed_forgets_only_what_came_after_its_last_write() {
             let Ok(number) = number.parse::<u64>() else { continue };
             match what {
                 "spent" => {
+                    starts += 1;
                     assert!(number >= written, "round {round}: {number} of {written}");
                     // One may have been admitted without its client being told.
                     assert!(number <= admitted + u64::from(round), "round {round}: {number}");
@@ -65,6 +66,7 @@ fn a_process_that_is_killed_forgets_only_what_came_after_its_last_write() {
         child.wait().expect("it was killed");
     }
     assert!(written > 0 && admitted > u64::from(ROUNDS), "{written} of {admitted}");
+    assert_eq!(starts, ROUNDS);
 }
 
 const NAME: &str = "a_process_that_is_killed_forgets_only_what_came_after_its_last_write";
@@ -76,7 +78,8 @@ fn run_until_killed(file: &Path) {
     let builder = Memory::builder().capacity(1_000).clock(&clock).keep_in(file);
     let store = builder.try_build().expect("the file can be read");
     let spent = 1_000_000_000 - remaining(&store, LIMIT, 1);
-    say(&format!("spent {spent}"));
+    // On a line of its own: before it, the harness writes the name of the test without an end.
+    say(&format!("\nspent {spent}"));
     let so_far = AtomicU64::new(spent);
     std::thread::scope(|scope| {
         scope.spawn(|| {
