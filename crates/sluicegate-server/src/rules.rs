@@ -38,7 +38,9 @@ impl<V: View> Rule<V> for Rules {
             tracing::debug!(%missing, "without shadow mode, a request would be answered with an error");
         }
         for debit in owed.debits() {
-            charge.add(as_shadow(debit.limit), debit.key, debit.cost)?;
+            let mut debit = debit.clone();
+            debit.limit = as_shadow(debit.limit);
+            charge.add_debit(debit)?;
         }
         Ok(())
     }
@@ -99,11 +101,12 @@ impl<V: View> Rule<V> for PricedRules<'_> {
         let mut owed = Charge::new();
         self.rules.charge(view, &mut owed)?;
         for debit in owed.debits() {
-            let cost = match self.price {
+            let mut debit = debit.clone();
+            debit.cost = match self.price {
                 Price::Times(times) => debit.cost.saturating_mul(times),
                 Price::Exactly(cost) => cost,
             };
-            charge.add(debit.limit, debit.key, cost)?;
+            charge.add_debit(debit)?;
         }
         Ok(())
     }

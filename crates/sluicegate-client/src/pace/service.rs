@@ -55,18 +55,14 @@ where
         let own = pacer.patience.left(Duration::ZERO);
         // A pacer for which nobody waits does not shorten the waits of other layers.
         let bound = own.filter(|own| !own.is_zero());
-        let mut acquire = pacer.ask(&pacer.limiter(), key, 1, own);
+        let patience = earlier(earlier(own, left()), request.timeout());
+        // Asked once: a limit may count refusals.
+        let acquire = pacer.ask(&pacer.limiter(), key, 1, patience);
         if acquire.is_admitted() {
             let (response, _) = during(bound, || self.inner.call(request));
             return ResponseFuture::calling(response, PaceGuard::AtOnce(acquire), |held, _| {
                 drop(held);
             });
-        }
-        let patience = earlier(earlier(own, left()), request.timeout());
-        if patience != own {
-            // The place that was booked may come too late.
-            drop(acquire);
-            acquire = pacer.ask(&pacer.limiter(), key, 1, patience);
         }
         hold();
         let turn = pacer.asking(acquire, key, 1, patience);

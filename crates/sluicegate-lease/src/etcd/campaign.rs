@@ -62,14 +62,30 @@ impl Candidate {
     async fn campaign(&self, roles: &watch::Sender<Role>) {
         // The largest that it has seen, so that fences grow even if etcd has lost its keys.
         let mut fence = 0;
+        let mut trouble = None;
         loop {
             let next = Instant::now() + self.lease / LOOKS;
             self.clean_up().await;
-            if let Ok(Some((held, known))) = self.look(&mut fence, roles).await {
-                // An error is that of a call, and has ended the mastership.
-                let _ = self.lead(held, fence, known, roles).await;
-                become_other(roles, None);
-                self.resign().await;
+            match self.look(&mut fence, roles).await {
+                Ok(elected) => {
+                    trouble = None;
+                    if let Some((held, known)) = elected {
+                        // An error is that of a call, and has ended the mastership.
+                        let _ = self.lead(held, fence, known, roles).await;
+                        become_other(roles, None);
+                        self.resign().await;
+                    }
+                }
+                // Said once, not at each look: a right that is missing is missing for good.
+                Err(status) if trouble != Some(status.code()) => {
+                    trouble = Some(status.code());
+                    #[cfg(feature = "tracing")]
+                    tracing::warn!(
+                        address = %self.address,
+                        "cannot learn from etcd who is the master, or become it: {}", status.message()
+                    );
+                }
+                Err(_) => {}
             }
             sleep_until(next).await;
         }
@@ -108,6 +124,7 @@ impl Candidate {
         let held = self.cluster.grant(seconds(self.lease)).await?;
         // Before the transaction: whatever becomes of it, `resign` then ends this lease and the key with it.
         self.held.store(held.id, Ordering::Relaxed);
+        let mut longest = None;
         let revision = last.as_ref().map_or(0, |last| last.mod_revision);
         let mut writes =
             vec![put(master, &self.address, held.id), put(counter, &new.to_string(), 0)];
@@ -117,8 +134,9 @@ impl Candidate {
             writes.push(delete(clients, &self.keys.end_of_clients()));
             // A key that etcd deletes by itself, when the last lease that the list may lack has ended. No master need
             // live as long as that.
-            let longest = self.cluster.grant(seconds(self.longest)).await?;
-            writes.push(put(learning, "", longest.id));
+            let granted = self.cluster.grant(seconds(self.longest)).await?.id;
+            writes.push(put(learning, "", granted));
+            longest = Some(granted);
         }
         // Both: another candidate may have won and resigned in between.
         let conditions = vec![is_absent(master), is_of_revision(counter, revision)];
@@ -130,6 +148,11 @@ impl Candidate {
             lost => {
                 // It may have been written even if there is no answer.
                 self.resign().await;
+                // Where another has won, or where etcd has refused. Otherwise each look would leave one behind. A key that was
+                // written may be the only sign that the list is incomplete.
+                if let (Some(longest), Ok(_)) = (longest, &lost) {
+                    let _ = self.cluster.revoke(longest).await;
+                }
                 lost.map(|_| None)
             }
         }

@@ -143,7 +143,7 @@ pub(super) fn decide_several(
 
     let mut state = leased.turn();
     // Nobody else sees the state in between, so that restoring it undoes the charge.
-    let before = (state.meter, state.learned.clone());
+    let before = (state.meter, state.learned.clone(), state.retries);
     let mut decided = match operation {
         Operation::Take => state.take(own.cost, Duration::ZERO),
         Operation::Peek | Operation::Reset => state.peek(own.cost, Duration::ZERO),
@@ -154,7 +154,7 @@ pub(super) fn decide_several(
     let admitted = outcome.as_ref().is_ok_and(Outcome::is_admitted);
     if !admitted {
         // What other limits keep out is no demand for the lease.
-        (state.meter, state.learned) = before;
+        (state.meter, state.learned, state.retries) = before;
         decided = state.peek(own.cost, Duration::ZERO);
     }
     if is_taken && admitted {

@@ -79,6 +79,16 @@ impl Charge {
         self.add_on_account(limit, key, cost, None)
     }
 
+    /// Adds what another charge has, settled as it is there: with another cost, or to another limit.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`add`](Self::add).
+    pub fn add_debit(&mut self, debit: Debit) -> Result<(), Missing> {
+        let Debit { limit, key, cost, account, kind } = debit;
+        self.add_on_account(limit, key, Price { cost, kind }, account)
+    }
+
     /// Lets the charge stand, whatever the response is: for requests whose responses nobody sees here.
     #[inline]
     pub fn stand(&mut self) {

@@ -62,9 +62,10 @@ where
         let [others, seconds] = divided(charge);
         let first = told(self.others.take(&others), &others).await?;
         if !first.0.is_admitted() {
-            let second = told(self.second.peek(&seconds), &seconds).await?;
-            // What the second store would have said does not matter any more.
-            return Ok(joined(charge, [first, (NOW, second.1)]));
+            // It is refused, whatever the second store would have said: it only says what is left.
+            let second = told(self.second.peek(&seconds), &seconds).await.ok();
+            let left = second.map_or_else(|| fresh(&seconds), |second| second.1);
+            return Ok(joined(charge, [first, (NOW, left)]));
         }
         let mut charged = Charged { store: &self.others, paid: Vec::new() };
         let receipts = first.1.iter().map(|status| status.receipt);
@@ -76,8 +77,8 @@ where
             return Ok(joined(charge, [first, second]));
         }
         drop(charged);
-        let first = told(self.others.peek(&others), &others).await?;
-        Ok(joined(charge, [(NOW, first.1), second]))
+        // A refusal must not take more calls than an admission, or it would be too late where that is just in time.
+        Ok(joined(charge, [(NOW, given_back(first.1)), second]))
     }
 }
 
@@ -92,7 +93,7 @@ fn divided(charge: &Charge) -> [Charge; 2] {
     [false, true].map(|is_of_seconds| {
         let mut part = Charge::new();
         for debit in charge.debits().filter(|debit| is_of_a_second(&debit.limit) == is_of_seconds) {
-            let added = part.add(debit.limit, debit.key, debit.cost);
+            let added = part.add_debit(debit.clone());
             added.expect("a part is no larger than the charge");
         }
         part
@@ -101,6 +102,21 @@ fn divided(charge: &Charge) -> [Charge; 2] {
 
 /// What a store says of its part.
 type Told = (Verdict, Vec<LimitStatus>);
+
+/// What a store would say that knows nothing.
+fn fresh(part: &Charge) -> Vec<LimitStatus> {
+    part.debits().map(|debit| LimitStatus::fresh(debit.limit)).collect()
+}
+
+/// What is left once a charge is given back. Times stay as they were with it.
+fn given_back(mut statuses: Vec<LimitStatus>) -> Vec<LimitStatus> {
+    for status in &mut statuses {
+        let remaining = status.remaining.saturating_add(std::mem::take(&mut status.charged));
+        status.remaining = remaining.min(status.limit.capacity());
+        status.receipt = Receipt::default();
+    }
+    statuses
+}
 
 async fn told<F>(answer: Answer<F>, part: &Charge) -> Result<Told, StoreError>
 where
@@ -250,5 +266,62 @@ mod tests {
         let paid = charge(&[MINUTE]).debits().cloned().zip(paid).collect();
         drop(Charged { store: &stores.others, paid });
         assert_eq!(take(&stores, &[MINUTE]).await, (true, vec![1]));
+    }
+
+    /// A store that is gone for everything but charges.
+    #[derive(Debug, Clone)]
+    struct Takes(Memory);
+
+    impl Store for Takes {
+        type Future = BoxStoreFuture;
+
+        fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+            Answer::Now(self.0.take(charge).now())
+        }
+
+        fn peek(&self, _: &Charge) -> Answer<BoxStoreFuture> {
+            Answer::Now(Err(StoreError::unavailable("it is away")))
+        }
+
+        fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+            self.peek(charge)
+        }
+
+        fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+            self.0.settle(debit, receipt, spent);
+        }
+
+        fn follow(&self, _: &Debit, _: u64, _: u64) {}
+
+        fn follow_status(&self, _: &Debit, _: &LimitStatus) {}
+
+        fn clock(&self) -> Clock {
+            self.0.clock()
+        }
+
+        fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+            self.0.check(limit)
+        }
+    }
+
+    /// Otherwise it would be an error, which lets the request pass.
+    #[tokio::test]
+    async fn what_one_store_has_refused_stays_refused_though_the_other_does_not_answer() {
+        let memory = stores();
+        let stores = PerSecond { second: Takes(memory.second), others: Takes(memory.others) };
+        let both = charge(&[SECOND, MINUTE]);
+        let take = async || {
+            let (verdict, statuses) = told(stores.take(&both), &both).await.expect("an answer");
+            let left: Vec<_> = statuses.iter().map(|status| status.remaining).collect();
+            (verdict.is_admitted(), left)
+        };
+        assert_eq!(take().await, (true, vec![1, 2]));
+        assert_eq!(take().await, (true, vec![0, 1]));
+        // Refused by the limit of a second, and given back to the other.
+        assert_eq!(take().await, (false, vec![0, 1]));
+        let minute = charge(&[MINUTE]);
+        assert!(told(stores.take(&minute), &minute).await.expect("an answer").0.is_admitted());
+        // Refused by the limit of a minute. The other one does not tell what is left.
+        assert_eq!(take().await, (false, vec![2, 0]));
     }
 }

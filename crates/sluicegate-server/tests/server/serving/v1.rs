@@ -130,6 +130,25 @@ async fn a_reservation_is_settled_within_the_bound_of_its_rule() {
 }
 
 #[tokio::test]
+async fn a_reservation_with_a_cost_of_its_own_is_settled_as_its_rule_says() {
+    let bounded = "limits = [\"1000/day\"]\ncost = 10\nsettle = \"response\"\nsettle_at_most = 50";
+    let tokens = "limits = [\"1000/day\"]\ncost = { tokens = \"all\", default = 300 }\n\
+                  settle = { tokens = \"uncached\" }";
+    let used = json!({ "tokens": { "input": 10, "output": 20 } });
+    for (rule, spent, left) in [(bounded, json!({ "spent": 900 }), 950), (tokens, used, 970)] {
+        let rules = format!("[[rules]]\nname = \"api\"\nkey = \"global\"\n{rule}\n");
+        let server = start_rules(&rules).await;
+        let (_, taken) = ask(&server, "take", json!({ "reserve": true, "cost": 500 })).await;
+        assert_eq!(taken["limits"][0]["remaining"], json!(500));
+        let mut settled = spent;
+        settled["ticket"] = taken["ticket"].clone();
+        assert_eq!(ask(&server, "settle", settled).await.0, 200);
+        let (_, peeked) = ask(&server, "peek", json!({})).await;
+        assert_eq!(peeked["limits"][0]["remaining"], json!(left), "{rule}");
+    }
+}
+
+#[tokio::test]
 async fn requests_and_tokens_are_reserved_and_settled_each_in_their_own_unit() {
     let server = start_rules(
         "[[rules]]\nname = \"requests\"\nkey = { claim = \"customer\" }\nlimits = [\"10/minute\"]\n\
