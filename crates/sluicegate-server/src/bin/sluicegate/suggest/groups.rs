@@ -31,14 +31,25 @@ pub(crate) fn group_of(path: &str) -> &str {
             break;
         }
         end += 1 + len;
-        let is_version = segment
-            .strip_prefix('v')
-            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        if segment != "api" && !is_version {
+        if !is_general(segment) {
             break;
         }
     }
     if end == 0 { "/" } else { &path[..end] }
+}
+
+/// Whether a segment is of everything, such as `api` and `v1`.
+fn is_general(segment: &str) -> bool {
+    let version = segment.strip_prefix('v');
+    segment == "api"
+        || version.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether the paths of a group are all that a rule for it would limit. Beneath `/api`, other groups are counted apart, and the
+/// file `/index.php` is in no group that has its name.
+fn is_whole(group: &str) -> bool {
+    let last = group.rsplit('/').next().unwrap_or_default();
+    !last.is_empty() && !is_general(last) && !last.contains('.')
 }
 
 /// Whether a segment is rather a number or an identity than a word.
@@ -103,7 +114,7 @@ impl Groups {
         let is_plain = |path: &str| {
             path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte))
         };
-        self.names.retain(|path, name| name.requests >= enough && is_plain(path) && path != "/");
+        self.names.retain(|path, name| name.requests >= enough && is_plain(path) && is_whole(path));
         let mut chosen: Vec<_> = self.names.iter_mut().collect();
         chosen.sort_by(|(path, one), (other, another)| {
             another.requests.cmp(&one.requests).then(path.cmp(other))

@@ -446,6 +446,34 @@ fn a_path_that_needs_much_less_has_a_rule_of_its_own() {
     is_valid(&rules);
 }
 
+/// A rule for `/api` limits the searches beneath it too, which were counted apart.
+#[test]
+fn a_group_that_others_are_beneath_has_no_rule() {
+    for (wide, beneath) in [
+        ("/api/openapi.json", "/api/search"),
+        ("/api/", "/api/search"),
+        ("/v1/7d444840-9dc0-11d1-b245-5ffdce74fad2", "/v1/search"),
+        ("/api/v1/7", "/api/v1/search"),
+        ("/index.php/help", "/index.php"),
+    ] {
+        let (mut truth, mut dice) = (Truth::new(), Dice(21));
+        for client in 0..40 {
+            let often = (0..400).map(|_| 7_200.0 * dice.roll()).collect();
+            truth.insert(format!("10.0.0.{client}"), often);
+        }
+        let mut text = log(&truth, |_| beneath);
+        for client in 0..40 {
+            // Of the last second, so that the log stays in order.
+            let _ = writeln!(
+                text,
+                "10.0.0.{client} [1700013600.{client:03}] \"GET {wide} HTTP/1.1\" 200 \"-\""
+            );
+        }
+        let (_, rules) = suggested(&["--format", FORMAT], &text, CLIENTS).expect("rules");
+        assert!(!rules.contains("when = "), "{wide} {rules}");
+    }
+}
+
 #[test]
 fn what_a_few_clients_do_makes_no_rule_for_a_path() {
     let (mut truth, mut dice) = (Truth::new(), Dice(15));
