@@ -30,6 +30,9 @@ pub(super) struct Counts {
     pub(super) is_coarse: bool,
 }
 
+/// The outcomes of requests that are refused without a limit, such as those without the key of a rule.
+pub(super) const UNCHARGED: [&str; 2] = ["incomplete", "failed"];
+
 /// What a rule could not judge.
 #[derive(Clone, Default)]
 pub(super) struct Unjudged {
@@ -67,5 +70,10 @@ impl Verdict {
 
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.outcome, "refused" | "redirected")
+    }
+
+    /// Whether the request does not get its answer, because a limit refuses it or because no rule can charge it.
+    pub(super) fn is_turned_away(&self) -> bool {
+        self.is_refused() || UNCHARGED.contains(&self.outcome)
     }
 }

@@ -53,7 +53,8 @@ pub(crate) struct Replay {
     /// Also writes the report as a page for a browser, with pictures, into this file. The page loads nothing from elsewhere.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Exits with 2 if a larger share of the requests is refused, such as `0.1%`, or if there are more that a rule cannot judge.
+    /// Exits with 2 if a larger share of the requests is refused, for want of a key too, such as `0.1%`, or if there are more that
+    /// a rule cannot judge.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
     /// Shows the keys of clients, such as addresses, instead of digests that change with every run.
@@ -128,8 +129,8 @@ fn replay(
         let Some(before) = against.as_deref_mut().map(|against| against.judge(&record)) else {
             continue;
         };
-        differences.refused_before += u64::from(before.is_refused());
-        match (before.is_refused(), verdict.is_refused()) {
+        differences.refused_before += u64::from(before.is_turned_away());
+        match (before.is_turned_away(), verdict.is_turned_away()) {
             (true, false) => differences.no_longer += 1,
             (false, true) => {
                 differences.newly += 1;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::observe::ShowKeys;
 
-use super::counts::Counts;
+use super::counts::{Counts, UNCHARGED};
 use super::judge::Judge;
 use super::policy::Policy;
 use crate::virtual_time::{MOST_UNDER_WAY, in_words};
@@ -167,10 +167,12 @@ impl Report {
         }
     }
 
-    /// Whether more than a share of the requests is refused, or beyond what a rule could judge.
+    /// Whether more than a share of the requests is refused, for want of a key too, or beyond what a rule could judge.
     pub(super) fn is_above(&self, most: f64) -> bool {
-        let unjudged = self.unjudged.iter().map(|it| share(it.requests, self.requests));
-        unjudged.chain([self.refused_share]).any(|share| share > most)
+        let unjudged = self.unjudged.iter().map(|it| it.requests);
+        let turned_away = ["refused", "redirected"].iter().chain(&UNCHARGED);
+        let turned_away = turned_away.filter_map(|name| self.outcomes.get(name)).sum();
+        unjudged.chain([turned_away]).any(|count| share(count, self.requests) > most)
     }
 
     /// Adds what changes from the rules in the file `against`.

@@ -42,6 +42,11 @@ fn reports(log: &str, rules: &str, against: Option<&str>) -> (Value, String) {
 }
 
 fn reports_with(more: &[&str], log: &str, rules: &str, against: Option<&str>) -> (Value, String) {
+    let (report, json) = judged(more, log, rules, against);
+    (json, report.to_string())
+}
+
+fn judged(more: &[&str], log: &str, rules: &str, against: Option<&str>) -> (Report, Value) {
     let files = Files::new();
     let log = files.write("access.log", log);
     let rules = files.write("rules.toml", rules);
@@ -58,7 +63,8 @@ fn reports_with(more: &[&str], log: &str, rules: &str, against: Option<&str>) ->
     if other.is_some() {
         report.compare("against.toml", &differences, &ShowKeys::Shown);
     }
-    (serde_json::to_value(&report).expect("JSON"), report.to_string())
+    let json = serde_json::to_value(&report).expect("JSON");
+    (report, json)
 }
 
 fn report(log: &str, rules: &str) -> Value {
@@ -285,6 +291,21 @@ fn what_could_not_be_judged_counts_as_above_and_short_logs_and_old_limits_are_to
     assert_eq!(found["refused_share"], 0.0);
     assert!(text.contains("note: api counts over 24.0 h, and the log has 1.0 s only"), "{text}");
     assert!(text.contains("note: 1 requests of the log were answered with 429"), "{text}");
+}
+
+/// A rule refuses a request without its key with 400, and no limit does.
+#[test]
+fn requests_without_a_key_count_as_above_and_as_newly_refused() {
+    let with = format!("{GET}, \"http_x_api_key\": \"a\"");
+    let without = format!("{GET}, \"http_x_api_key\": \"\"");
+    let log = lines(&[(0.0, &with), (1.0, &without), (2.0, &with), (3.0, &without)]);
+    let by_key = rule("9/hour", "").replace("\"ip\"", "{ header = \"x-api-key\" }");
+    let fields = ["--fields", "http_x_api_key=http_x_api_key"];
+    let (judged, found) = judged(&fields, &log, &by_key, Some(&rule("9/hour", "")));
+    assert_eq!(found["outcomes"]["incomplete"], 2, "{found}");
+    assert!(judged.is_above(0.49) && !judged.is_above(0.5), "{found}");
+    let changes = &found["against"];
+    assert_eq!((&changes["refused_before"], &changes["newly_refused"]), (&0.into(), &2.into()));
 }
 
 #[test]

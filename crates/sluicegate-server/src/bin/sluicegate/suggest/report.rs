@@ -256,6 +256,16 @@ impl Findings<'_> {
                 "Clients that look automatic are left out: {automatic}. The limits refuse {touched} of them."
             ));
         }
+        if let Some(missing) = &self.missing {
+            let share = percent(self.keyless_share());
+            comment(format!(
+                "{share} of the requests are not among them, because they could not be judged: {missing}"
+            ));
+            comment(format!(
+                "Such a request is refused with 400. With `key = {{ optional = {} }}`, it passes without a limit.",
+                self.keying.key
+            ));
+        }
         if f64::from(resolution) >= 1.0 {
             comment(
                 "The log has whole seconds, so requests of one second count as a burst.".to_owned(),

@@ -500,8 +500,15 @@ fn any_key_of_the_rules_can_be_asked_for() {
     assert_eq!(clients(&[]).as_deref(), Some("2"));
     assert_eq!(clients(&["--proxies", "10.0.0.0/8"]).as_deref(), Some("3"));
     assert_eq!(clients(&["--by", "[\"ip\", \"method\"]"]).as_deref(), Some("2"));
-    let (tables, _) = by(&["--by", "{ header = \"x-forwarded-for\" }"]).expect("rules");
+    let (tables, rules) = by(&["--by", "{ header = \"x-forwarded-for\" }"]).expect("rules");
     assert!(tables.contains("requests that could not be judged: 1 (33.3 %)"), "{tables}");
+    // The file goes further than the tables.
+    assert!(rules.contains("# 33.3 % of the requests are not among them"), "{rules}");
+    assert!(rules.contains("`key = { optional = { header = \"x-forwarded-for\" } }`"), "{rules}");
+    let optional = "{ optional = { header = \"x-forwarded-for\" } }";
+    is_valid(
+        &rules.replace("key = { header = \"x-forwarded-for\" }", &format!("key = {optional}")),
+    );
     for (options, expected) in [
         (&["--by", "{ header = \"x-api-key\" }"][..], "no request could be judged"),
         (&["--by", "ipp"], "--by or --proxies:"),
