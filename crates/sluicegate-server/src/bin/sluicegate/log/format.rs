@@ -1,5 +1,7 @@
 //! The formats of logs, and which one a log has.
 
+use std::net::IpAddr;
+
 use csv_core::{ReadRecordResult, ReaderBuilder};
 
 use super::field::{Draft, Field, Headers};
@@ -8,8 +10,8 @@ use super::template::{self, Template};
 
 /// The names of `--format`.
 const NAMES: &[&str] = &[
-    "combined", "common", "vhost", "envoy", "haproxy", "alb", "json", "caddy", "traefik", "google",
-    "azure", "csv",
+    "combined", "main", "common", "vhost", "envoy", "haproxy", "alb", "json", "caddy", "traefik",
+    "google", "azure", "csv",
 ];
 
 /// How to read the lines of a log.
@@ -40,6 +42,11 @@ const TEMPLATES: &[(&str, &str)] = &[
     (
         "combined",
         r#"$remote_addr $i $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#,
+    ),
+    // That of nginx's packages.
+    (
+        "main",
+        r#"$remote_addr $i $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" "$http_x_forwarded_for""#,
     ),
     // Apache's for several hosts.
     (
@@ -153,6 +160,9 @@ impl Format {
         let is_meant = |name: &&str| format.is_none_or(|format| format == *name);
         let mut candidates = Vec::new();
         for (name, text) in TEMPLATES.iter().filter(|(name, _)| is_meant(name)) {
+            if *name == "main" && format.is_none() && !has_forwarded_for(first) {
+                continue;
+            }
             let mut headers = Headers::default();
             let compiled = template::compile(text, &mut headers)?;
             let lines = match *name {
@@ -269,6 +279,13 @@ impl Format {
             }
         }
     }
+}
+
+/// Whether the fourth text between quotes, which is the last one, may be addresses. Other servers append other fields.
+fn has_forwarded_for(line: &str) -> bool {
+    let parts: Vec<_> = line.split('"').collect();
+    let is_address = |text: &str| text.trim().parse::<IpAddr>().is_ok();
+    parts.len() == 9 && (parts[7] == "-" || parts[7].split(',').all(is_address))
 }
 
 /// The meaning of a name.

@@ -40,7 +40,7 @@ pub(crate) struct LogFiles {
     /// time.
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// The format of the logs: the name of one of combined, common, vhost, envoy, haproxy, alb, json, caddy, traefik, google, azure
+    /// The format of the logs: the name of one of combined, main, common, vhost, envoy, haproxy, alb, json, caddy, traefik, google, azure
     /// and csv, or the format string of nginx, Apache or Envoy, such as `$remote_addr [$time_local] "$request" $status`.
     /// Without it, the first lines tell.
     #[arg(long, value_name = "FORMAT", help_heading = "Logs")]

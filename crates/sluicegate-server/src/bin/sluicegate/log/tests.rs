@@ -81,6 +81,10 @@ fn each_format_is_known_by_its_lines() {
             "971186136000 GET / www.example.com:443 200 5B 192.0.2.7 user-agent=curl",
         ),
         (
+            r#"10.0.0.1 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" "192.0.2.7, 10.0.0.2" 0.005"#,
+            "971186136000 GET / 200 5B 10.0.0.1 user-agent=curl x-forwarded-for=192.0.2.7, 10.0.0.2",
+        ),
+        (
             r#"127.0.0.1 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "\"quoted\" agent" 12 "router" "http://10.0.0.1" 3ms"#,
             r#"971186136000 GET / 200 5B 127.0.0.1 user-agent=\"quoted\" agent"#,
         ),
@@ -244,7 +248,7 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
         assert_eq!(one(&["--format", format], line), expected, "{format}");
     }
     for (format, expected) in [
-        ("combine", "neither the name of a format (combined, common,"),
+        ("combine", "neither the name of a format (combined, main, common,"),
         ("$remote_addr", "has no time"),
         ("[$time_local]", "has no path"),
         ("$time_local$request", "nothing tells where the first one ends"),

@@ -4,13 +4,15 @@ use sluicegate_config::{Environment, Policies, read_toml};
 use sluicegate_core::adapter::{Charge, KeyHash};
 use sluicegate_core::rule::Rule as _;
 
-use crate::log::Record;
+use crate::log::{Lacks, Record};
 
 /// A key, as a rule that has no other purpose.
 pub(super) struct Keying {
     rule: Policies,
     hash: KeyHash,
     charge: Charge,
+    /// Whether the log lacks what the key is made of.
+    pub(super) is_lacking: bool,
     /// The key in TOML.
     pub(super) key: String,
     /// The settings of proxies in TOML, if there are any.
@@ -43,20 +45,31 @@ impl Keying {
         let rule =
             read_toml(&text).and_then(|document| Policies::new(&document, &Environment::new()));
         let rule = rule.map_err(|problems| format!("--by or --proxies: {problems}"))?;
-        Ok(Self { rule, hash: KeyHash::new(), charge: Charge::new(), key, proxies })
+        Ok(Self {
+            rule,
+            hash: KeyHash::new(),
+            charge: Charge::new(),
+            is_lacking: false,
+            key,
+            proxies,
+        })
     }
 
     /// The hash of the client's key, or none if the rule is not for this request.
     ///
     /// # Errors
     ///
-    /// The request has no such key.
+    /// The request has no such key, or the log does not have what would tell. Behind proxies, the client would be the proxy.
     #[inline]
     pub(super) fn client(&mut self, record: &Record<'_>) -> Result<Option<u64>, String> {
         self.charge = Charge::new();
-        self.rule
-            .charge(&record.view(), &mut self.charge)
-            .map_err(|missing| missing.to_string())?;
+        let lacks = Lacks::default();
+        let charged = self.rule.charge(&record.view_noting(&lacks), &mut self.charge);
+        if !lacks.is_empty() {
+            self.is_lacking = true;
+            return Err(format!("the log does not have {}", lacks.take().join(" and ")));
+        }
+        charged.map_err(|missing| missing.to_string())?;
         Ok(self.charge.debits().next().map(|debit| self.hash.of(0, &debit.key)))
     }
 

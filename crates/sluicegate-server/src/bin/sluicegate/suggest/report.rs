@@ -261,10 +261,12 @@ impl Findings<'_> {
             comment(format!(
                 "{share} of the requests are not among them, because they could not be judged: {missing}"
             ));
-            comment(format!(
-                "Such a request is refused with 400. With `key = {{ optional = {} }}`, it passes without a limit.",
-                self.keying.key
-            ));
+            if !self.keying.is_lacking {
+                comment(format!(
+                    "Such a request is refused with 400. With `key = {{ optional = {} }}`, it passes without a limit.",
+                    self.keying.key
+                ));
+            }
         }
         if f64::from(resolution) >= 1.0 {
             comment(

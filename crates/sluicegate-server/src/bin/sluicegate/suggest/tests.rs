@@ -521,6 +521,30 @@ fn any_key_of_the_rules_can_be_asked_for() {
     }
 }
 
+/// A proxy that is believed names the client in a header. Without it, all clients would be one.
+#[test]
+fn a_log_without_the_header_of_the_proxies_is_told_to_lack_it() {
+    let line = |second: u32, more: &str| {
+        format!(
+            "10.0.0.1 - - [10/Oct/2000:13:{second:02}:36 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"curl\"{more}\n"
+        )
+    };
+    let log = |more: &[&str]| -> String {
+        (0..).zip(more).map(|(second, more)| line(second, more)).collect()
+    };
+    let by = |text: &str| suggested(&["--proxies", "10.0.0.0/8"], text, CLIENTS);
+    let error = by(&log(&["", "", "", ""])).expect_err("no client is known");
+    assert!(error.contains("the log does not have the header `x-forwarded-for`"), "{error}");
+    // The format `main` of nginx's packages has it.
+    let (tables, _) =
+        by(&log(&[" \"192.0.2.1\"", " \"-\"", " \"192.0.2.2, 10.0.0.2\""])).expect("rules");
+    assert!(tables.contains("3 requests of 3 clients"), "{tables}");
+    assert!(tables.contains("format: main"), "{tables}");
+    // Another field in its place.
+    let error = by(&log(&[" \"2.41\"", " \"-\""])).expect_err("no client is known");
+    assert!(error.contains("format: combined"), "{error}");
+}
+
 /// The log of the guide's page.
 pub(super) fn shop() -> String {
     let (mut truth, mut dice) = (Truth::new(), Dice(1));
