@@ -129,27 +129,30 @@ impl LogFiles {
         };
         let times = |format: &Format| TimeReader::new(zone.clone(), format.pattern.clone());
         let candidates = Format::candidates(self.format.as_deref(), &self.fields, line)?;
-        let mut best: Option<(usize, i64, Format)> = None;
+        let mut best: Option<(Vec<Times>, Format)> = None;
         for format in candidates {
-            let starts = starts(&format, &first, &mut times(&format));
-            let Some(earliest) = starts.iter().min() else { continue };
-            let is_better = best.as_ref().is_none_or(|(count, _, other)| {
-                (starts.len(), format.weight()) > (*count, other.weight())
+            let read = times_of(&format, &first, &mut times(&format));
+            let is_better = best.as_ref().is_none_or(|(known, other)| {
+                (read.len(), format.weight()) > (known.len(), other.weight())
             });
-            if is_better {
-                best = Some((starts.len(), *earliest, format));
+            if is_better && !read.is_empty() {
+                best = Some((read, format));
             }
         }
-        let is_enough = |(count, _, format): &(usize, i64, Format)| {
-            count * 2 >= first.len() - usize::from(format.has_titles())
+        let is_enough = |(read, format): &(Vec<Times>, Format)| {
+            read.len() * 2 >= first.len() - usize::from(format.has_titles())
         };
-        let (_, earliest, format) = best.filter(is_enough).ok_or_else(|| {
+        let (read, format) = best.filter(is_enough).ok_or_else(|| {
             let what = match &self.format {
                 None => "its format is unknown: name it with --format, as the server's configuration has it",
                 Some(_) => "most of its first lines do not fit --format",
             };
             format!("{what}. The first line is `{}`", shown(line))
         })?;
+        if is_newest_first(&read) {
+            return Err(NEWEST_FIRST.into());
+        }
+        let earliest = read.iter().map(|times| times.start).min().unwrap_or_default();
         records.summary.formats.push((path.to_owned(), format.name.clone()));
         let times = times(&format);
         if is_file {
@@ -171,8 +174,29 @@ impl LogFiles {
 /// As many lines tell the format.
 const SAMPLE: usize = 200;
 
-/// When the requests of lines came that the format can read. Lines of something else than a request count too.
-fn starts(format: &Format, lines: &[&str], times: &mut TimeReader) -> Vec<i64> {
+/// When a request came, and when its line was written, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Times {
+    start: i64,
+    logged: i64,
+}
+
+const NEWEST_FIRST: &str = "its lines are newest first, and a log is read from its oldest line on. Turn it round, such as with \
+                            `tac FILE`, and leave the first line of a CSV where it is";
+
+/// Whether the first lines, of which there are more than a few, go back in time. Lines of answers that took long go to and fro.
+fn is_newest_first(read: &[Times]) -> bool {
+    /// A clock that is set back makes one step.
+    const FEWEST: usize = 8;
+    let steps = read.windows(2).map(|pair| pair[1].logged.cmp(&pair[0].logged));
+    let (back, other): (Vec<_>, Vec<_>) =
+        steps.filter(|step| step.is_ne()).partition(|step| step.is_lt());
+    let is_lower = read.first().zip(read.last()).is_some_and(|(a, b)| b.logged < a.logged);
+    is_lower && back.len() >= FEWEST && other.len() * 20 <= back.len()
+}
+
+/// The times of lines that the format can read. Lines of something else than a request count too.
+fn times_of(format: &Format, lines: &[&str], times: &mut TimeReader) -> Vec<Times> {
     let mut copies = String::new();
     let mut headers = vec![None; format.headers.0.len()];
     let mut latest = None;
@@ -182,8 +206,9 @@ fn starts(format: &Format, lines: &[&str], times: &mut TimeReader) -> Vec<i64> {
         let read = format.read(line, &mut draft).ok_or(Unread::Line);
         match read.and_then(|()| draft.finish(format.is_end)) {
             Ok(entry) => {
-                latest = Some(entry.start);
-                starts.push(entry.start);
+                let entry = Times { start: entry.start, logged: entry.logged };
+                latest = Some(entry);
+                starts.push(entry);
             }
             Err(Unread::Request) => starts.extend(latest),
             Err(Unread::Line) => {}
@@ -250,8 +275,12 @@ impl Records {
             self.bar.finish_and_clear();
             return Ok(None);
         };
+        if self.last == i64::MIN {
+            self.summary.first = start;
+        }
         self.summary.late += u64::from(start < self.last);
         self.last = self.last.max(start);
+        self.summary.last = self.last;
         Ok(self.open[index].next(self.last))
     }
 
@@ -278,6 +307,9 @@ pub(crate) struct Summary {
     odd_times: u64,
     /// How often the clock went back.
     set_back: u64,
+    /// The time of the first request, and of the last one.
+    first: i64,
+    last: i64,
     /// Whether somebody pressed ctrl-C.
     pub(crate) is_stopped: bool,
     formats: Vec<(PathBuf, String)>,
@@ -301,8 +333,16 @@ impl Summary {
 
     /// # Errors
     ///
-    /// More than 5 % of the lines could not be read, so what the others say is not the whole truth.
+    /// More than 5 % of the lines could not be read, so what the others say is not the whole truth. Or the clock went back so often
+    /// that nearly all lines were moved to one minute.
     pub(crate) fn check(&self) -> Result<(), String> {
+        const OFTEN: u64 = 10;
+        let moved = i64::try_from(self.set_back).unwrap_or(i64::MAX).saturating_mul(WINDOW);
+        if self.set_back >= OFTEN && self.last.saturating_sub(self.first) < moved {
+            return Err(format!(
+                "the lines of a log are in no order of time, or newest first: turn it round, such as with `tac FILE`, or sort it{self}"
+            ));
+        }
         if self.unread * 20 <= self.lines {
             return Ok(());
         }

@@ -389,6 +389,35 @@ fn a_clock_that_jumps_moves_no_other_line() {
     assert_eq!(summary, "\nformat: common");
 }
 
+/// Kibana, CloudWatch and Loki show the newest line first, and so do their exports.
+#[test]
+fn a_log_with_its_newest_line_first_is_refused_with_a_sentence() {
+    let turned = |seconds: std::ops::Range<u32>| -> String {
+        seconds.rev().map(|second| line(second / 2, "/")).collect()
+    };
+    let (_folder, records) = open(&[], &[turned(0..1_000).as_bytes()]);
+    let error = records.err().expect("an error");
+    assert!(error.contains("its lines are newest first"), "{error}");
+    assert!(error.contains("`tac FILE`"), "{error}");
+    // Where the first lines are in order, the others tell.
+    let later = |second: u32| line(second, "/").replace(":13:", ":14:");
+    let first: String = (1_800..2_000).map(later).collect();
+    let log = first + &turned(0..3_000);
+    let (_folder, records) = open(&[], &[log.as_bytes()]);
+    let mut records = records.expect("a log");
+    while records.next().expect("records").is_some() {}
+    let error = records.summary().check().expect_err("no order");
+    assert!(error.contains("newest first"), "{error}");
+    // Many pieces of a log, each older than the one before, are none of that.
+    let pieces = (0..20_u32)
+        .rev()
+        .map(|piece| (0..90).map(|second| line(90 * piece + second, "/")).collect::<String>());
+    let (_folder, records) = open(&[], &[pieces.collect::<String>().as_bytes()]);
+    let mut records = records.expect("a log");
+    while records.next().expect("records").is_some() {}
+    assert_eq!(records.summary().check(), Ok(()));
+}
+
 #[test]
 fn a_restart_that_ends_long_requests_is_no_clock_that_was_set_back() {
     // Apache writes when requests came. Tunnels that were open for up to an hour end together.
