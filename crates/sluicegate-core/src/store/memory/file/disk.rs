@@ -33,6 +33,9 @@ pub(super) trait Disk: Send + 'static {
 
     /// Puts the file that was begun last in the place of the old one.
     fn publish(&mut self) -> io::Result<()>;
+
+    /// Removes a new file that was begun and not published: on a full disk, it takes the space that the next one needs.
+    fn abandon(&mut self);
 }
 
 /// A file in a folder, locked against other processes.
@@ -142,6 +145,13 @@ impl Disk for Folder {
             File::open(folder)?.sync_all()?;
         }
         Ok(())
+    }
+
+    fn abandon(&mut self) {
+        // The space is free when the file is closed.
+        (self.file, self.length) = (None, 0);
+        // The error that led here is told. If this fails too, the next file begins with it.
+        let _ = fs::remove_file(beside(&self.path, ".new"));
     }
 }
 

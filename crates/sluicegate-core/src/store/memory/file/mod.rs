@@ -136,8 +136,7 @@ impl Shared {
             if *wait.unwrap_or_else(PoisonError::into_inner).0 {
                 return;
             }
-            let took = self.write(inner).unwrap_or_default();
-            pause = (took * PAUSE).clamp(INTERVAL, MOST_INTERVAL);
+            pause = pause_after(&self.write(inner));
         }
     }
 
@@ -162,6 +161,11 @@ impl Shared {
         }
         written
     }
+}
+
+/// After a failure everything is written anew, which a disk that is full or slow does not need each second.
+fn pause_after(written: &io::Result<Duration>) -> Duration {
+    written.as_ref().map_or(MOST_INTERVAL, |took| (*took * PAUSE).clamp(INTERVAL, MOST_INTERVAL))
 }
 
 /// Reads a store from a disk, and writes it to a new file there.

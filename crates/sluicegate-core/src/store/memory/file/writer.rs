@@ -72,9 +72,12 @@ impl<D: Disk> Writer<D> {
         let is_whole = std::mem::take(&mut self.is_whole);
         let is_in_place = self.disk.is_in_place()?;
         let is_new = !is_whole || !is_in_place || is_long || is_set_back;
-        let took = if is_new { self.write_all(inner) } else { self.write_changed(inner) }?;
-        self.is_whole = true;
-        Ok(took)
+        let written = if is_new { self.write_all(inner) } else { self.write_changed(inner) };
+        self.is_whole = written.is_ok();
+        if !self.is_whole {
+            self.disk.abandon();
+        }
+        written
     }
 
     fn write_all(&mut self, inner: &Inner) -> io::Result<Duration> {

@@ -128,4 +128,6 @@ impl Disk for Recorder {
     fn publish(&mut self) -> io::Result<()> {
         self.record(Stored::Publish)
     }
+
+    fn abandon(&mut self) {}
 }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::super::disk::Folder;
+use super::super::{INTERVAL, MOST_INTERVAL, pause_after};
 use super::*;
 
 fn build(file: &Path, clock: &ManualClock) -> std::io::Result<Memory> {
@@ -100,6 +101,26 @@ fn a_file_that_is_removed_or_changed_while_the_store_runs_is_written_anew() {
 }
 
 #[cfg(unix)]
+/// On a full disk, it would take the space that the next file needs.
+#[test]
+fn a_new_file_that_cannot_be_finished_is_removed_and_tried_again_later() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, clock) = (folder.path().join("counts"), ManualClock::new());
+    let builder = Memory::builder().capacity(100).clock(&clock);
+    let disk = Folder::open(file.clone()).expect("a folder");
+    let (inner, mut writer, _) = open(&builder, disk).expect("a store");
+    fs::remove_file(&file).expect("the file");
+    // What is begun cannot take this place.
+    fs::create_dir(&file).expect("a folder in its place");
+    let error = writer.write(&inner).expect_err("no place");
+    assert!(!folder.path().join("counts.new").exists(), "{error}");
+    assert_eq!(pause_after(&Err(error)), MOST_INTERVAL);
+    assert_eq!(pause_after(&Ok(Duration::ZERO)), INTERVAL);
+    fs::remove_dir(&file).expect("the folder");
+    writer.write(&inner).expect("a file");
+    assert!(file.is_file());
+}
+
 #[test]
 fn two_stores_do_not_write_one_file_after_its_lock_was_removed() {
     let folder = tempfile::tempdir().expect("a folder");
