@@ -11,8 +11,8 @@ pub(super) struct Terms {
     pub(super) touch: f64,
     /// How much more than that a client may have.
     pub(super) room: f64,
-    /// How long the log is, in seconds.
-    pub(super) span: f64,
+    /// How long there were requests, in seconds.
+    pub(super) covered: Covered,
     /// The unit of its times, in seconds.
     pub(super) resolution: f32,
 }
@@ -20,7 +20,35 @@ pub(super) struct Terms {
 impl Terms {
     /// Whether the log says anything about a window: it has to be about twice as long.
     pub(super) fn covers(&self, window: usize) -> bool {
-        self.span >= 1.9 * f64::from(WINDOWS[window].seconds)
+        self.covered.of(window) >= 1.9 * f64::from(WINDOWS[window].seconds)
+    }
+}
+
+/// The time between requests, without what a log does not tell of. A line of last month, or of a clock that was wrong, does not make
+/// the log of an hour one of weeks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Covered {
+    /// With nights without requests.
+    days: f64,
+    /// Without longer pauses than a third of an hour.
+    hours: f64,
+}
+
+impl Covered {
+    /// Adds the seconds between one request and the next one.
+    pub(super) fn add(&mut self, pause: f64) {
+        self.days += pause.min(f64::from(WINDOWS[DAY].seconds) / 3.0);
+        self.hours += pause.min(f64::from(WINDOWS[HOUR].seconds) / 3.0);
+    }
+
+    /// How much of it says something about a window.
+    pub(super) const fn of(&self, window: usize) -> f64 {
+        if window == DAY { self.days } else { self.hours }
+    }
+
+    /// How long the log is.
+    pub(super) const fn whole(&self) -> f64 {
+        self.days
     }
 }
 
@@ -135,7 +163,7 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
     });
     // A bucket that takes longer to fill again than the log lasts may have been large enough by chance.
     let fitted: Vec<_> = fitted.collect();
-    let is_proven = |(rate, burst): &(f64, f64)| 2.0 * burst / rate <= terms.span;
+    let is_proven = |(rate, burst): &(f64, f64)| 2.0 * burst / rate <= terms.covered.of(HOUR);
     let proven = fitted.iter().copied().filter(is_proven);
     let (rate, _) = proven
         .min_by(|one, other| price(*one).total_cmp(&price(*other)))

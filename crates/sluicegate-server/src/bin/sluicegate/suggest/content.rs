@@ -35,7 +35,7 @@ pub(super) fn content(
     let touched = choice.as_ref().map_or(0.0, |choice| choice.touched);
     Content {
         heading: "Limits from the traffic that was there".to_owned(),
-        summary: format!("{all} of {} in {}", clients(findings.all()), span(terms.span)),
+        summary: format!("{all} of {} in {}", clients(findings.all()), span(terms.covered.whole())),
         tiles: vec![
             ("requests", grouped(population.requests as f64), ""),
             ("clients", grouped(findings.all()), ""),
@@ -65,7 +65,7 @@ fn how(findings: &Findings<'_>, log: &str) -> Vec<String> {
     let uncovered = (0..WINDOWS.len()).filter(|window| !findings.terms.covers(*window));
     let uncovered: Vec<_> = uncovered.map(|window| WINDOWS[window].name).collect();
     if !uncovered.is_empty() {
-        let length = span(findings.terms.span);
+        let length = span(findings.terms.covered.whole());
         how.push(format!(
             "The log of {length} says nothing about windows of: {}.",
             uncovered.join(", ")

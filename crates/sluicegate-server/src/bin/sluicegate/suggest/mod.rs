@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use self::choice::{Choice, Terms, choose};
+use self::choice::{Choice, Covered, Terms, choose};
 use self::client::Arrival;
 use self::content::content;
 use self::groups::Groups;
@@ -124,10 +124,10 @@ fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> 
         Some(_) => Some(Traffic::new(options.logs.zone()?)),
         None => None,
     };
-    let (mut first, mut last, mut resolution) = (None, 0, 0);
+    let (mut last, mut resolution, mut covered) = (None, 0, Covered::default());
     while let Some(record) = records.next()? {
-        first.get_or_insert(record.start);
-        last = record.start;
+        let before = last.replace(record.start).unwrap_or(record.start);
+        covered.add(record.start.saturating_sub(before) as f64 / 1e9);
         resolution = record.resolution;
         let key = match keying.client(&record) {
             Ok(Some(key)) => key,
@@ -163,11 +163,10 @@ fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> 
         .into());
     }
     groups.choose();
-    let span = last.saturating_sub(first.unwrap_or(last)) as f64 / 1e9;
     let terms = Terms {
         touch: options.touch,
         room: options.room,
-        span,
+        covered,
         resolution: (resolution as f64 / 1e9) as f32,
     };
     let choice = terms.covers(MINUTE).then(|| choose(&population, &terms)).flatten();

@@ -55,7 +55,7 @@ impl Findings<'_> {
             "{} of {} in {}, {} in the busiest minute",
             requests(population.requests),
             clients(self.all()),
-            span(terms.span),
+            span(terms.covered.whole()),
             grouped(self.peak as f64),
         );
         if let Some(sample) = self.sample() {
@@ -123,7 +123,7 @@ impl Findings<'_> {
                 let _ = writeln!(
                     text,
                     "    {} say nothing about a limit for {}",
-                    span(self.terms.span),
+                    span(self.terms.covered.of(window)),
                     a(name)
                 );
                 continue;
@@ -233,13 +233,13 @@ impl Findings<'_> {
     /// A file of rules, with what they are made of, if there is a choice.
     pub(super) fn rules(&self, command: &str) -> Option<String> {
         let choice = self.choice.as_ref()?;
-        let Terms { touch, room, span: length, resolution } = self.terms;
+        let Terms { touch, room, covered, resolution } = self.terms;
         let mut text = format!("# {command}\n#\n");
         let requests = requests(self.population.requests);
         let mut comment = |what: String| {
             let _ = writeln!(text, "# {what}");
         };
-        comment(format!("Made of {requests} in {}.", span(length)));
+        comment(format!("Made of {requests} in {}.", span(covered.whole())));
         comment(format!(
             "Chosen so that at most {} of the clients would have been refused, with room for {room} times as much.",
             percent(touch)

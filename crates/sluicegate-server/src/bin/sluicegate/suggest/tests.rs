@@ -210,7 +210,9 @@ fn no_more_clients_are_touched_than_the_operator_allows() {
         }
         let population = population(&truth, CLIENTS);
         for touch in [0.0, 0.05, 0.2] {
-            let terms = Terms { touch, room: 1.0, span: SPAN, resolution: 0.001 };
+            let mut covered = Covered::default();
+            (0..SPAN as u32).for_each(|_| covered.add(1.0));
+            let terms = Terms { touch, room: 1.0, covered, resolution: 0.001 };
             let choice = choose(&population, &terms).expect("a choice");
             assert!(choice.touched <= choice.people * touch, "{seed} {touch} {choice:?}");
             let (rate, burst) = (choice.rate(), choice.burst as f64);
@@ -417,6 +419,26 @@ fn a_log_that_is_too_short_says_so() {
     let line = log.lines().next().expect("a line");
     let error = suggested(&["--format", FORMAT], line, CLIENTS).expect_err("too short");
     assert!(error.contains("less than two minutes"), "{error}");
+}
+
+/// A file that was forgotten beside the log, and a clock that was not set.
+#[test]
+fn a_line_of_another_time_does_not_make_a_log_longer() {
+    let (mut truth, mut dice) = (Truth::new(), Dice(23));
+    for client in 0..50 {
+        truth.insert(format!("10.0.0.{client}"), (0..40).map(|_| 3_600.0 * dice.roll()).collect());
+    }
+    let expected = suggested(&["--format", FORMAT], &log(&truth, |_| "/"), CLIENTS);
+    let (_, expected) = expected.expect("rules");
+    assert!(!expected.contains("fixed "), "{expected}");
+    truth.insert("10.0.1.1".to_owned(), vec![-21.0 * 86_400.0]);
+    truth.insert("10.0.1.2".to_owned(), vec![70.0 * 365.0 * 86_400.0]);
+    let (tables, rules) =
+        suggested(&["--format", FORMAT], &log(&truth, |_| "/"), CLIENTS).expect("rules");
+    assert!(tables.contains("hours say nothing about a limit for a day"), "{tables}");
+    assert!(tables.contains("nothing about a limit for an hour"), "{tables}");
+    assert_eq!(bucket(&rules), bucket(&expected), "{rules}");
+    assert!(!rules.contains("fixed "), "{rules}");
 }
 
 #[test]
