@@ -24,12 +24,18 @@ pub(super) enum Field {
     Method,
     /// The path with the query, or a whole URL.
     Target,
+    /// The path as the server has rewritten it. It counts where the line has no other one.
+    Rewritten,
     Query,
     Host,
+    /// The name of the server, which stands for the host where the line has no other one.
+    ServerName,
     Status,
     Bytes,
     /// The address of the client, with or without its port.
     Peer,
+    /// The address that the connection is from, which may be a proxy. It counts where the line has no other one.
+    Connection,
     /// A field of the request, by its place among the format's names.
     Header(u16),
     Ignore,
@@ -79,12 +85,15 @@ impl Headers {
             "request_time_ns" => Field::Duration(1),
             "request" => Field::Request,
             "request_method" => Field::Method,
-            "request_uri" | "uri" | "document_uri" => Field::Target,
+            "request_uri" => Field::Target,
+            "uri" | "document_uri" => Field::Rewritten,
             "args" | "query_string" => Field::Query,
-            "host" | "server_name" => Field::Host,
+            "host" => Field::Host,
+            "server_name" => Field::ServerName,
             "status" => Field::Status,
             "bytes_sent" | "body_bytes_sent" => Field::Bytes,
-            "remote_addr" | "realip_remote_addr" => Field::Peer,
+            "remote_addr" => Field::Peer,
+            "realip_remote_addr" => Field::Connection,
             "http_referrer" => self.field("referer"),
             "proxy_add_x_forwarded_for" => self.field("x-forwarded-for"),
             _ => self.field(name.strip_prefix("http_").filter(|name| !name.is_empty())?),
@@ -183,6 +192,7 @@ impl<'b> Draft<'b> {
             Field::Request => self.request(text),
             Field::Method => self.method = Some(self.span(text)),
             Field::Target => self.target(text),
+            Field::Rewritten if self.path.is_none() => self.target(text),
             Field::Query => {
                 let query = text.strip_prefix('?').unwrap_or(text);
                 if !query.is_empty() {
@@ -190,16 +200,18 @@ impl<'b> Draft<'b> {
                 }
             }
             Field::Host => self.host = Some(self.span(text)),
+            Field::ServerName if self.host.is_none() => self.host = Some(self.span(text)),
             Field::Status => self.status = text.parse().unwrap_or(0),
             Field::Bytes => self.bytes = text.parse().ok().or(self.bytes),
             Field::Peer => self.peer = address(text).or(self.peer),
+            Field::Connection if self.peer.is_none() => self.peer = address(text),
             Field::Header(at) => {
                 let span = self.span(text);
                 if let Some(header) = self.headers.get_mut(usize::from(at)) {
                     *header = Some(span);
                 }
             }
-            Field::Ignore => {}
+            Field::Rewritten | Field::ServerName | Field::Connection | Field::Ignore => {}
         }
     }
 

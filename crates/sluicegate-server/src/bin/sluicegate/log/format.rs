@@ -116,8 +116,8 @@ const OBJECTS: &[(&str, &str)] = &[
         "json",
         "end time=time time_local=time time_iso8601=time msec=time timestamp=time @timestamp=time ts=time \
          remote_addr=remote_addr client_ip=remote_addr clientip=remote_addr remote_ip=remote_addr ip=remote_addr \
-         request=request request_method=request_method method=request_method request_uri=request_uri uri=request_uri \
-         url=request_uri path=request_uri args=args host=host http_host=host server_name=host status=status \
+         request=request request_method=request_method method=request_method request_uri=request_uri uri=uri \
+         url=request_uri path=uri args=args host=host http_host=host server_name=server_name status=status \
          body_bytes_sent=bytes_sent bytes_sent=bytes_sent request_time=request_time \
          http_user_agent=http_user_agent user_agent=http_user_agent http_referer=http_referer \
          http_referrer=http_referer referer=http_referer http_x_forwarded_for=http_x_forwarded_for \
@@ -233,7 +233,8 @@ impl Format {
             return Err(error);
         }
         let has = |wanted: &[Field]| wanted.iter().any(|field| fields.contains(field));
-        let is_log = has(&[Field::Time, Field::Start]) && has(&[Field::Request, Field::Target]);
+        let is_log = has(&[Field::Time, Field::Start])
+            && has(&[Field::Request, Field::Target, Field::Rewritten]);
         let lines = Lines::Csv(fields);
         Ok(is_log.then(|| Self {
             name: "csv".to_owned(),

@@ -92,7 +92,7 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
             "--format: `{format}` has no time, such as `$time_local`, `%t` or `%START_TIME%`"
         ));
     }
-    if !has(&[Field::Request, Field::Target]) {
+    if !has(&[Field::Request, Field::Target, Field::Rewritten]) {
         return Err(format!(
             "--format: `{format}` has no path, such as `$request`, `%r` or `%REQ(:PATH)%`"
         ));
@@ -287,10 +287,11 @@ impl Apache {
                 return Ok(chars.as_str());
             }
             't' => self.time(argument, pieces),
+            'a' if argument == "c" => Field::Connection,
             'h' | 'a' => Field::Peer,
             'r' => Field::Request,
             'm' => Field::Method,
-            'U' => Field::Target,
+            'U' => Field::Rewritten,
             'q' => return query(chars.as_str(), pieces),
             's' => Field::Status,
             'b' | 'B' | 'O' => Field::Bytes,
@@ -300,7 +301,7 @@ impl Apache {
                 "ms" => Field::Duration(1_000_000),
                 _ => Field::Duration(1_000),
             },
-            'v' | 'V' => Field::Host,
+            'v' | 'V' => Field::ServerName,
             'i' => headers.field(argument),
             _ if letter.is_ascii_alphabetic() => Field::Ignore,
             _ => return Err(format!("--format: `%{letter}` is no field of Apache")),
@@ -336,7 +337,7 @@ impl Apache {
 
 /// `%q` is empty, or begins with `?`, and follows the path without anything between them: both are one target.
 fn query<'a>(rest: &'a str, pieces: &mut Vec<Piece>) -> Result<&'a str, String> {
-    if !matches!(pieces.last(), Some(Piece::Field(Field::Target))) {
+    if !matches!(pieces.last(), Some(Piece::Field(Field::Rewritten))) {
         pieces.push(Piece::Field(Field::Query));
     }
     Ok(rest)
@@ -371,10 +372,10 @@ fn envoy<'a>(
         "DURATION" => Field::Duration(1_000_000),
         "RESPONSE_CODE" => Field::Status,
         "BYTES_SENT" => Field::Bytes,
-        "DOWNSTREAM_REMOTE_ADDRESS"
-        | "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT"
-        | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS"
-        | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT" => Field::Peer,
+        "DOWNSTREAM_REMOTE_ADDRESS" | "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" => Field::Peer,
+        "DOWNSTREAM_DIRECT_REMOTE_ADDRESS" | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT" => {
+            Field::Connection
+        }
         "REQ" => match argument.to_ascii_lowercase().as_str() {
             ":method" => Field::Method,
             ":path" | "x-envoy-original-path?:path" => Field::Target,

@@ -262,6 +262,46 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
 }
 
 #[test]
+fn what_the_request_says_counts_more_than_what_the_server_makes_of_it() {
+    let expected = "1700000000000 GET /a ?b=c example.com 192.0.2.7";
+    let fields = [
+        (r#""$request""#, r#""GET /a?b=c HTTP/1.1""#),
+        ("$uri", "/index.php"),
+        ("$host", "example.com"),
+        ("$server_name", "_"),
+        ("$remote_addr", "192.0.2.7"),
+        ("$realip_remote_addr", "10.0.0.1"),
+        ("$msec", "1700000000.000"),
+    ];
+    let (format, line) = (fields.map(|(name, _)| name), fields.map(|(_, value)| value));
+    assert_eq!(one(&["--format", &format.join(" ")], &line.join(" ")), expected);
+    let reversed = |mut words: [&str; 7]| {
+        words.reverse();
+        words.join(" ")
+    };
+    assert_eq!(one(&["--format", &reversed(format)], &reversed(line)), expected);
+    let json = r#"{"msec":1700000000,"request":"GET /a?b=c HTTP/1.1","uri":"/index.php","http_host":"example.com","server_name":"_","remote_addr":"192.0.2.7"}"#;
+    assert_eq!(one(&[], json), expected);
+    for (format, line) in [
+        (
+            "%{sec}t %a %{c}a \"%r\" %U %v",
+            "1700000000 192.0.2.7 10.0.0.1 \"GET /a?b=c HTTP/1.1\" /b example.com",
+        ),
+        ("%{sec}t %{c}a %a %m %U%q %v", "1700000000 10.0.0.1 192.0.2.7 GET /a?b=c example.com"),
+        (
+            "%START_TIME(%s.%3f)% %DOWNSTREAM_REMOTE_ADDRESS% %DOWNSTREAM_DIRECT_REMOTE_ADDRESS% %REQ(:METHOD)% %REQ(:PATH)% %REQ(:AUTHORITY)%",
+            "1700000000.000 192.0.2.7:5 10.0.0.1:5 GET /a?b=c example.com",
+        ),
+    ] {
+        assert_eq!(one(&["--format", format], line), expected, "{format}");
+    }
+    // They are better than nothing.
+    let line = "/a example.com 10.0.0.1 1700000000.000";
+    let format = "$uri $server_name $realip_remote_addr $msec";
+    assert_eq!(one(&["--format", format], line), "1700000000000 GET /a example.com 10.0.0.1");
+}
+
+#[test]
 fn values_have_names_of_ones_own() {
     let names = "when=time,client.addr=remote_addr,verb=request_method,target=request_uri,took=request_time_ms,k=http_x_api_key";
     let line = r#"{"when":1700000000250,"client":{"addr":"10.0.0.1"},"verb":"PUT","target":"/a","took":50,"k":"abc"}"#;
