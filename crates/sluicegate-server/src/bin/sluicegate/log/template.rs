@@ -286,7 +286,7 @@ impl Apache {
                 ]);
                 return Ok(chars.as_str());
             }
-            't' => self.time(argument, pieces),
+            't' => self.time(argument, pieces)?,
             'a' if argument == "c" => Field::Connection,
             'h' | 'a' => Field::Peer,
             'r' => Field::Request,
@@ -311,7 +311,7 @@ impl Apache {
     }
 
     /// `%{..}t`
-    fn time(&mut self, argument: &str, pieces: &[Piece]) -> Field {
+    fn time(&mut self, argument: &str, pieces: &[Piece]) -> Result<Field, String> {
         let pattern = match argument.split_once(':') {
             Some(("begin", pattern)) => pattern,
             Some(("end", pattern)) => {
@@ -321,18 +321,37 @@ impl Apache {
             _ => argument,
         };
         let has_time = pieces.iter().any(|piece| matches!(piece, Piece::Field(Field::Time)));
-        match pattern {
+        Ok(match pattern {
             "sec" | "msec" | "usec" => Field::Time,
             "msec_frac" => Field::Fraction(1_000_000),
             "usec_frac" => Field::Fraction(1_000),
             // A second part, such as the zone, would need both parts at once.
-            _ if has_time => Field::Ignore,
+            _ if has_time => match &self.pattern {
+                Some(first) if !has_date_and_hour(first) => {
+                    return Err(format!(
+                        "--format: `%{{{first}}}t` and `%{{{pattern}}}t` are parts of one time, which are not read together: log both in one, \
+                         such as `%{{%Y-%m-%d %H:%M:%S}}t`"
+                    ));
+                }
+                _ => Field::Ignore,
+            },
             _ => {
                 self.pattern = Some(pattern.to_owned());
                 Field::Time
             }
-        }
+        })
     }
+}
+
+/// Whether a pattern of `strftime` has a day and an hour.
+fn has_date_and_hour(pattern: &str) -> bool {
+    let has = |letters: &str| {
+        let directives = pattern.split('%').skip(1).filter_map(|directive| {
+            directive.trim_start_matches(['-', '_', '0', '^', 'E', 'O']).chars().next()
+        });
+        directives.into_iter().any(|letter| letters.contains(letter))
+    };
+    has("cs") || (has("dejDFx") && has("HIklTRrX"))
 }
 
 /// `%q` is empty, or begins with `?`, and follows the path without anything between them: both are one target.

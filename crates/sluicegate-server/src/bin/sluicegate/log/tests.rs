@@ -239,6 +239,12 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
             "2023-01-02 03:04:05.250 ::1 \"GET / HTTP/1.1\"",
             "1672628645250 GET / ::1",
         ),
+        // A zone of its own is not read.
+        (
+            r#"%h [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] \"%r\""#,
+            r#"10.0.0.1 [02/Jan/2023:03:04:05.250 +0000] "GET / HTTP/1.1""#,
+            "1672628645250 GET / 10.0.0.1",
+        ),
         (
             r#"%START_TIME(%s.%3f)% %REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %DURATION% %DOWNSTREAM_REMOTE_ADDRESS% %REQ(X-API-KEY):10%"#,
             "1672628645.250 GET /a 12 10.0.0.1:555 abc",
@@ -253,6 +259,8 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
         ("[$time_local]", "has no path"),
         ("$time_local$request", "nothing tells where the first one ends"),
         ("%t %r %", "without a letter"),
+        ("%{%Y-%m-%d}t %{%T}t %r", "`%{%Y-%m-%d}t` and `%{%T}t` are parts of one time"),
+        ("%{%T}t %{%d/%b/%Y}t %r", "parts of one time"),
         ("%START_TIME", "without its last"),
     ] {
         let (_folder, records) = open(&["--format", format], &[b"a line"]);
