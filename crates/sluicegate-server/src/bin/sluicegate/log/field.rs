@@ -34,6 +34,8 @@ pub(super) enum Field {
     Bytes,
     /// The address of the client, with or without its port.
     Peer,
+    /// The address of the client, with its port. Without brackets, the last number of an address in IPv6 may look like a port.
+    PeerWithPort,
     /// The address that the connection is from, which may be a proxy. It counts where the line has no other one.
     Connection,
     /// A field of the request, by its place among the format's names.
@@ -93,6 +95,7 @@ impl Headers {
             "status" => Field::Status,
             "bytes_sent" | "body_bytes_sent" => Field::Bytes,
             "remote_addr" => Field::Peer,
+            "remote_addr_and_port" => Field::PeerWithPort,
             "realip_remote_addr" => Field::Connection,
             "http_referrer" => self.field("referer"),
             "proxy_add_x_forwarded_for" => self.field("x-forwarded-for"),
@@ -204,6 +207,10 @@ impl<'b> Draft<'b> {
             Field::Status => self.status = text.parse().unwrap_or(0),
             Field::Bytes => self.bytes = text.parse().ok().or(self.bytes),
             Field::Peer => self.peer = address(text).or(self.peer),
+            Field::PeerWithPort => {
+                let address_alone = text.rsplit_once(':').and_then(|(text, _)| address(text));
+                self.peer = address_alone.or_else(|| address(text)).or(self.peer);
+            }
             Field::Connection if self.peer.is_none() => self.peer = address(text),
             Field::Header(at) => {
                 let span = self.span(text);

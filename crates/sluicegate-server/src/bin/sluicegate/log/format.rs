@@ -72,7 +72,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ),
     (
         "haproxy",
-        r#"$remote_addr [$start_time] $frontend $server $i/$i/$i/$i/$request_time_ms $status $bytes_sent $i "$request""#,
+        r#"$remote_addr_and_port [$start_time] $frontend $server $i/$i/$i/$i/$request_time_ms $status $bytes_sent $i "$request""#,
     ),
     ("common", r#"$remote_addr $i $remote_user [$time_local] "$request" $status $body_bytes_sent"#),
 ];

@@ -105,6 +105,10 @@ fn each_format_is_known_by_its_lines() {
             "1233922454655 GET /index.html 200 2750B 109000us 10.0.1.2",
         ),
         (
+            r#"2001:db8::1234:5678:9abc:def0:8080 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET /index.html HTTP/1.1""#,
+            "1233922454655 GET /index.html 200 2750B 109000us 2001:db8::1234:5678:9abc:def0",
+        ),
+        (
             r#"::1:33317 [06/Feb/2009:12:14:14.655] http-in~ static/<NOSRV> 10/-1/-1/-1/+10 503 2750 - - SC-- 1/1/1/1/0 0/0 "GET /index.html HTTP/1.1""#,
             "1233922454655 GET /index.html 503 2750B 10000us ::1",
         ),
