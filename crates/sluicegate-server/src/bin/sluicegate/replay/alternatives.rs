@@ -14,6 +14,9 @@ use crate::virtual_time::micros;
 /// recovered by then, nothing is compared any more.
 const MOST_KEYS: usize = 900_000;
 
+/// Most times that the logs of all keys have room for, which take 256 MB. Another limit may be a log of a long period with a high count.
+const MOST_TIMES: usize = 1 << 24;
+
 /// The first number of keys at which those that have recovered are let go.
 const FIRST_ROOM: usize = 1 << 16;
 
@@ -40,7 +43,18 @@ struct Log {
     total: u64,
 }
 
+impl Row {
+    /// How many times it has room for beside the newest ones.
+    fn times(&self) -> usize {
+        self.log.times() + self.second_log.as_ref().map_or(0, |log| log.times())
+    }
+}
+
 impl Log {
+    fn times(&self) -> usize {
+        self.older.as_ref().map_or(0, |older| older.capacity())
+    }
+
     fn take(&mut self, limit: &Limit, now: u64, cost: u64) -> bool {
         let period = limit.period().map_or(0, micros);
         let mut is_alone = true;
@@ -127,6 +141,9 @@ pub(super) struct Alternatives {
     /// With as many keys, those that have recovered are let go.
     room: usize,
     most: usize,
+    /// How many times the logs of all keys have room for, and the most of it.
+    times: usize,
+    most_times: usize,
     /// The algorithms, and then the bounds.
     limits: Vec<Alternative>,
     algorithms: Vec<&'static str>,
@@ -136,8 +153,8 @@ pub(super) struct Alternatives {
     /// Whether requests were charged by this limit alone, once each, and the keys have had room.
     is_comparable: bool,
     is_bounded: bool,
-    /// Whether there were more keys than are followed.
-    is_full: bool,
+    /// Why nothing is compared, if there was too much to follow.
+    is_full: Option<String>,
     kind: Kind,
 }
 
@@ -177,12 +194,14 @@ impl Alternatives {
             rows: ByHash::default(),
             room: FIRST_ROOM,
             most: MOST_KEYS,
+            times: 0,
+            most_times: MOST_TIMES,
             limits,
             algorithms,
             bounds,
             is_comparable: true,
             is_bounded: true,
-            is_full: false,
+            is_full: None,
             kind,
         })
     }
@@ -212,7 +231,14 @@ impl Alternatives {
             is_new = true;
             Row::default()
         });
+        let before = row.times();
         self.limits[..asked].iter_mut().for_each(|limit| limit.ask(row, at, cost));
+        self.times += row.times() - before;
+        if self.times > self.most_times {
+            self.times = 0;
+            self.is_full = Some(format!("logs keep more than {} times", self.most_times));
+            self.give_up();
+        }
         is_new
     }
 
@@ -221,20 +247,24 @@ impl Alternatives {
     fn let_go(&mut self, at: u64) {
         let Self { rows, limits, .. } = self;
         rows.retain(|_, row| !limits.iter().all(|limit| limit.is_fresh(row, at)));
+        self.times = rows.values().map(Row::times).sum();
         if rows.len() <= self.room / 2 {
             return;
         }
         if self.room < self.most {
             self.room = self.most.min(self.room * 2);
         } else {
-            self.is_full = self.is_comparable;
+            if self.is_comparable {
+                let half = self.most / 2;
+                self.is_full = Some(format!("more than {half} keys have spent and not recovered"));
+            }
             self.give_up();
         }
     }
 
-    /// How many keys are followed, if there were too many. Half of them had not recovered at a time.
-    pub(super) fn too_many(&self) -> Option<usize> {
-        self.is_full.then_some(self.most)
+    /// What there was too much of, if so.
+    pub(super) fn too_many(&self) -> Option<&str> {
+        self.is_full.as_deref()
     }
 
     /// Responses change what is charged, which the alternatives do not follow.
@@ -408,6 +438,26 @@ mod tests {
         assert!(alternatives.compared().is_some() && alternatives.too_many().is_none());
         alternatives.ask(16, 1, 1_000_000, true, true);
         assert!(alternatives.compared().is_none() && alternatives.rows.capacity() == 0);
-        assert_eq!(alternatives.too_many(), Some(16));
+        assert_eq!(alternatives.too_many(), Some("more than 8 keys have spent and not recovered"));
+    }
+
+    #[test]
+    fn more_times_than_fit_are_not_compared() {
+        let limit = "1000/hour".parse().expect("a limit");
+        let mut alternatives = Alternatives::new(&limit).expect("an algorithm");
+        alternatives.most_times = 1_024;
+        for at in 0..60 {
+            // Few of each of ten keys, so that no key has many.
+            for key in 0..10 {
+                alternatives.ask(key, 1, at, true, true);
+            }
+            let room: usize = alternatives.rows.values().map(Row::times).sum();
+            assert!(room == alternatives.times && room <= 1_024, "{room}");
+        }
+        for (at, key) in (60..200).flat_map(|at| (0..10).map(move |key| (at, key))) {
+            alternatives.ask(key, 1, at, true, true);
+        }
+        assert!(alternatives.compared().is_none() && alternatives.rows.capacity() == 0);
+        assert_eq!(alternatives.too_many(), Some("logs keep more than 1024 times"));
     }
 }

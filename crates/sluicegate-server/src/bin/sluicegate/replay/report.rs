@@ -204,11 +204,10 @@ fn notes(judge: &Judge) -> Vec<String> {
         ));
     }
     let alternatives = |policy: &Policy| policy.alternatives.as_ref()?.too_many();
-    for (policy, most) in counts.policies.iter().filter_map(|it| Some((it, alternatives(it)?))) {
+    for (policy, what) in counts.policies.iter().filter_map(|it| Some((it, alternatives(it)?))) {
         notes.push(format!(
-            "what other algorithms would have refused is not known for {}: more than {} keys have spent and not recovered",
-            policy.name,
-            most / 2
+            "what other algorithms would have refused is not known for {}: {what}",
+            policy.name
         ));
     }
     for (what, count) in &counts.responses_lack {
