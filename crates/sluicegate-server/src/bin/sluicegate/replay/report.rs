@@ -203,8 +203,10 @@ fn notes(judge: &Judge) -> Vec<String> {
             rounded(span)
         ));
     }
-    let alternatives = |policy: &Policy| policy.alternatives.as_ref()?.too_many();
-    for (policy, what) in counts.policies.iter().filter_map(|it| Some((it, alternatives(it)?))) {
+    for policy in &counts.policies {
+        let Some(what) = policy.alternatives.as_ref().and_then(|it| it.too_many()) else {
+            continue;
+        };
         notes.push(format!(
             "what other algorithms would have refused is not known for {}: {what}",
             policy.name
