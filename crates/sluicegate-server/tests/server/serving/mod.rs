@@ -5,6 +5,7 @@ mod any_bytes;
 mod any_head;
 mod behaviour;
 mod bounds;
+#[cfg(unix)]
 mod dear;
 mod directories;
 mod envoys_calls;
