@@ -22,11 +22,11 @@ impl Postgres {
     ///
     /// If it is not installed (the message says how to get it), or if it does not start.
     pub fn start() -> Self {
-        let server = Self::of_own();
+        let mut server = Self::of_own();
         let words =
             ["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"];
         server.tool("initdb", &words);
-        server.restart();
+        server.start_first();
         server
     }
 
@@ -36,11 +36,11 @@ impl Postgres {
     ///
     /// As [`start`](Self::start) does.
     pub fn replicate(&self) -> Self {
-        let replica = Self::of_own();
+        let mut replica = Self::of_own();
         let port = self.port.to_string();
         let words = ["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-R", "-c", "fast"];
         replica.tool("pg_basebackup", &[&words[..], &["--no-sync", "-D"]].concat());
-        replica.restart();
+        replica.start_first();
         replica
     }
 
@@ -62,16 +62,29 @@ impl Postgres {
         self.restart();
     }
 
-    /// A directory that the server may use, and a port.
+    /// A directory that the server may use. The port comes with the first start.
     fn of_own() -> Self {
-        let server =
-            Self { port: port::free(), process: Mutex::default(), directory: Directory::make() };
+        let server = Self { port: 0, process: Mutex::default(), directory: Directory::make() };
         if is_root() {
             // It refuses to run as root.
             let mut chown = Command::new("chown");
             run(chown.args(["nobody"]).arg(server.directory.path()));
         }
         server
+    }
+
+    /// Starts it for the first time, on a port that no other process has.
+    fn start_first(&mut self) {
+        // Drawn only now, because the data take a while to be made.
+        let ports = std::iter::repeat_with(port::free).take(10);
+        let mut ports = ports.map(|port| {
+            self.port = port;
+            self.run(|log| log.contains("could not bind"))
+        });
+        assert!(
+            ports.any(|is_there| is_there),
+            "other processes took each of ten free ports first"
+        );
     }
 
     /// Runs a program of PostgreSQL's with these words and the directory of the data.
@@ -110,6 +123,11 @@ impl Postgres {
     ///
     /// If it does not start.
     pub fn restart(&self) {
+        self.run(|_| false);
+    }
+
+    /// Starts the process, and waits until it can be called. `false` if it says that it never can.
+    fn run(&self, is_hopeless: impl Fn(&str) -> bool) -> bool {
         let settings = [
             "listen_addresses=127.0.0.1".to_owned(),
             "unix_socket_directories=".to_owned(),
@@ -133,13 +151,17 @@ impl Postgres {
                 *process = Some(Process::start(&program, &arguments, &self.directory));
             }
             let log = self.directory.log().unwrap_or_default();
+            if is_hopeless(&log) {
+                *process = None;
+                return Some(false);
+            }
             if log.contains("FATAL:  ") && !log.contains("the database system is starting up") {
                 // What a killed server has left behind is not gone yet.
                 *process = None;
             }
             // A replica accepts read-only connections.
-            (log.contains("ready to accept ") && self.listens()).then_some(())
-        });
+            (log.contains("ready to accept ") && self.listens()).then_some(true)
+        })
     }
 
     fn data(&self) -> String {

@@ -83,7 +83,6 @@ impl Server {
     ///
     /// As [`start`](Self::start) does, and if it was built without TLS.
     pub fn tls(certificate: &str, key: &str, authority: Option<&str>) -> Self {
-        let port = port::free().to_string();
         let files = [
             ("certificate.pem", Some(certificate)),
             ("key.pem", Some(key)),
@@ -93,7 +92,8 @@ impl Server {
         let own = [
             ["--save", ""],
             ["--bind", "127.0.0.1"],
-            [TLS_PORT, &port],
+            // Each attempt draws its own.
+            [TLS_PORT, "0"],
             ["--tls-cert-file", "certificate.pem"],
             ["--tls-key-file", "key.pem"],
             ["--tls-auth-clients", clients],
@@ -125,9 +125,13 @@ impl Server {
         prepare: impl Fn(&Path),
     ) -> Self {
         for _ in 0..10 {
+            let mut arguments = arguments.clone();
+            if let Some(at) = arguments.iter().position(|word| word == TLS_PORT) {
+                arguments[at + 1] = port::free().to_string();
+            }
             let server = Self {
                 program,
-                arguments: arguments.clone(),
+                arguments,
                 port: port::free(),
                 process: Mutex::new(None),
                 directory: Directory::make(),
