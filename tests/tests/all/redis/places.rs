@@ -38,6 +38,16 @@ fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
     settled(store);
 }
 
+/// Turns the clock until a row is renewed. Near the heartbeat in small steps: a holder that waits for a processor
+/// meanwhile loses little of its lease.
+fn until_renewed(clock: &ManualClock, is_renewed: impl Fn() -> bool) {
+    clock.advance(PAUSE * 9 / 10);
+    until("the row to be renewed", || {
+        clock.advance(PAUSE / 100);
+        is_renewed().then_some(())
+    });
+}
+
 /// Two stores with one limit, as two processes have them, and their clock.
 fn pair() -> (Redis, Redis, ManualClock, String) {
     let (clock, prefix) = (ManualClock::new(), own_prefix());
@@ -85,10 +95,7 @@ fn what_is_held_for_longer_than_the_lease_is_renewed() {
     let bytes = || shared().cli(["GET", &row]);
     for _ in 0..12 {
         let before = bytes();
-        until("the row to be renewed", || {
-            clock.advance(PAUSE / 10);
-            (bytes() != before).then_some(())
-        });
+        until_renewed(&clock, || bytes() != before);
         assert!(!take(&other, &charge).is_admitted());
     }
     give_back(&holder, &charge, &held);
@@ -105,10 +112,9 @@ fn a_place_is_renewed_while_requests_for_it_are_refused() {
     let bytes = || shared().cli(["GET", &row]);
     for _ in 0..12 {
         let before = bytes();
-        until("the row to be renewed", || {
-            clock.advance(PAUSE / 10);
+        until_renewed(&clock, || {
             assert!(!take(&holder, &only).is_admitted(), "the place is held");
-            (bytes() != before).then_some(())
+            bytes() != before
         });
     }
     assert!(!take(&other, &only).is_admitted());
@@ -125,10 +131,7 @@ fn places_that_are_lost_are_counted_once() {
     shared().cli(["DEL", &lost]);
     for _ in 0..10 {
         let before = bytes();
-        until("the other row to be renewed", || {
-            clock.advance(PAUSE / 10);
-            (bytes() != before).then_some(())
-        });
+        until_renewed(&clock, || bytes() != before);
     }
     assert_eq!(holder.counts().places_lost, 1);
 }
@@ -241,10 +244,7 @@ fn a_stream_holds_its_place_on_the_server_until_its_body_ends() {
     let bytes = || shared().cli(["GET", &row]);
     for _ in 0..12 {
         let before = bytes();
-        until("the row to be renewed", || {
-            clock.advance(PAUSE / 10);
-            (bytes() != before).then_some(())
-        });
+        until_renewed(&clock, || bytes() != before);
         assert_eq!(send().status(), 429, "the body has not ended");
     }
     runtime().block_on(streaming.into_body().collect()).expect("a body");
