@@ -27,7 +27,7 @@ use crate::wire::node::queue::{Answer, QueuePosition, QueuedCall};
 use crate::wire::node::{Connection, Node};
 use crate::wire::route::Route;
 
-/// How often a command is redirected or repeated before it fails.
+/// How often a command is redirected before it fails.
 const MAX_HOPS: u32 = 16;
 
 /// The pause before a command is repeated whose rows are moving to another node.
@@ -61,9 +61,14 @@ impl Evaluation<'_> {
         mut node: Arc<Node>,
         mut connection: Connection,
     ) -> Result<Vec<u8>, Failure> {
-        let mut asking = false;
+        let (mut asking, mut hops) = (false, 0);
+        // A command whose rows are moving is repeated for three quarters of the deadline. Its caller still hears why it
+        // fails, and no deadline passes, which would count against the whole node.
+        let clock = &self.shared.runtime.clock;
+        let patience = self.shared.deadline.as_micros() / 4 * 3;
+        let over = clock.now().saturating_add(u64::try_from(patience).unwrap_or(u64::MAX));
         connection = node.open_connection(connection).await?;
-        for _ in 0..MAX_HOPS {
+        loop {
             let rejection = match self.evaluate(&node, connection, asking).await {
                 Ok(answer) => return Ok(answer),
                 Err(rejection) => rejection,
@@ -72,6 +77,10 @@ impl Evaluation<'_> {
                 (Rejection::Failed(failure), _) => return Err(failure),
                 (_, Route::One(_)) => return Err(is_in_a_cluster()),
                 (Rejection::TryAgain, Route::Cluster(_)) => {
+                    if clock.now() >= over {
+                        let detail = "the rows are still moving to another node";
+                        return Err(Failure::because(FailureKind::Cluster, detail));
+                    }
                     self.shared.runtime.timer(MOVING).await;
                 }
                 (Rejection::Redirected { host, port, for_good }, Route::Cluster(cluster)) => {
@@ -84,13 +93,16 @@ impl Evaluation<'_> {
                     if for_good {
                         cluster.moved(self.slot, &node);
                     }
+                    hops += 1;
+                    if hops == MAX_HOPS {
+                        let detail = format!("redirected {MAX_HOPS} times");
+                        return Err(Failure::because(FailureKind::Cluster, detail));
+                    }
                 }
             }
             // Each of these errors says that nothing was done, so the command may be sent again. Others end the loop.
             connection = Arc::clone(&node).connection().await?;
         }
-        let detail = format!("redirected more than {MAX_HOPS} times");
-        Err(Failure::because(FailureKind::Cluster, detail))
     }
 
     async fn evaluate(

@@ -11,7 +11,7 @@ use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{FailureKind, Redis};
 
 use crate::fake::{Act, Fake, admitted, bulk, full, held, is_charge, is_renewal, queued, refused};
-use crate::{charge, charge_of, decide, kind, quick};
+use crate::{DEADLINE, charge, charge_of, decide, kind, quick};
 
 /// The first slot of the second server. Set once both have a port.
 #[derive(Clone, Default)]
@@ -305,6 +305,38 @@ async fn nodes_that_redirect_to_each_other_for_ever_cost_sixteen_calls_a_decisio
         assert_eq!((counts.breaker_openings, counts.unanswered), (0, 0), "{code}");
         assert!(counts.connections <= 2, "{code}: {} connections", counts.connections);
     }
+}
+
+const MOVING: &[u8] = b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_moves_is_asked_again_while_there_is_time() {
+    let left = Arc::new(AtomicU16::new(40));
+    let moves = || {
+        let left = Arc::clone(&left);
+        let moves_on = move || {
+            left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+        };
+        says(move || moves_on().map_or_else(|_| admitted(), |_| MOVING.to_vec()))
+    };
+    let fakes = two([moves(), moves()]);
+    let store = cluster(&fakes);
+    assert!(decide(&store, &charge()).await.expect("a decision").is_admitted());
+    assert_eq!(left.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_goes_on_moving_fails_its_calls_before_their_deadline() {
+    let moves = || says(|| MOVING.to_vec());
+    let (clock, fakes) = (ManualClock::new(), two([moves(), moves()]));
+    let store = with_clock(&fakes, &clock);
+    let asking = store.clone();
+    let call = tokio::spawn(async move { decide(&asking, &charge()).await });
+    let calls = || fakes.iter().map(|fake| fake.seen("EVALSHA")).sum::<usize>();
+    crate::until(&store, |_| calls() > 16).await;
+    clock.advance(DEADLINE * 4 / 5);
+    assert_eq!(kind(call.await.expect("no panic")), FailureKind::Cluster);
+    assert_eq!(store.counts().unanswered, 0);
 }
 
 /// A server with places, which answers renewals or not.
