@@ -527,7 +527,7 @@ fn a_server_that_is_killed_comes_back_with_a_logged_table() {
         admitted += 1;
         outcome.is_admitted().then_some(())
     };
-    take().expect("the server is there");
+    until("a first decision in time", &mut take);
     server.kill();
     // A connection's own process may go on for a moment.
     until("the server to be missed", || take().is_none().then_some(()));
@@ -556,7 +556,8 @@ fn a_replica_takes_the_place_of_a_killed_server() {
         Some(())
     };
     let received = 20;
-    (0..received).for_each(|_| take().expect("the primary is there"));
+    (0..received).for_each(|_| until("a decision in time", take));
+    settled(&store);
     let written: String = sql(&primary, "SELECT pg_current_wal_lsn()::text")[0].get(0);
     let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn");
     until("the replica to have it", || sql(&replica, &replayed)[0].get::<_, bool>(0).then_some(()));

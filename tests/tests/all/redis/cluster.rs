@@ -98,6 +98,8 @@ fn earlier_limits_stay_charged_when_a_later_node_fails() {
     let cluster = Cluster::start(3);
     let prefix = own_prefix();
     let store = open(patient().cluster(cluster.urls()).prefix(&prefix).deadline(SHORT));
+    // It looks at what is left, however busy the machine is.
+    let looking = open(patient().cluster(cluster.urls()).prefix(&prefix));
     let limit = Limit::fixed_window(1_000, DAY).from_first();
     for number in 0..30 {
         let charge = Charge::of(limit, key(&format!("key-{number}")), 1);
@@ -110,7 +112,7 @@ fn earlier_limits_stay_charged_when_a_later_node_fails() {
         cluster.masters().iter().map(|server| name_of_one(server, &prefix)).collect();
     let mut charge = Charge::new();
     names.iter().for_each(|name| charge.add(limit, key(name), 1).expect("three keys"));
-    let before: Vec<_> = names.iter().map(|name| left(&store, limit, name)).collect();
+    let before: Vec<_> = names.iter().map(|name| left(&looking, limit, name)).collect();
     for server in cluster.masters() {
         server.pause();
         let tally = attempts(&store, &charge, 4, 10);
@@ -125,7 +127,7 @@ fn earlier_limits_stay_charged_when_a_later_node_fails() {
     assert_eq!(store.counts().unanswered, 0);
     // Once for each of the three, when the node continued.
     for (name, before) in names.iter().zip(before) {
-        assert_eq!(left(&store, limit, name), before - 3, "{name}");
+        assert_eq!(left(&looking, limit, name), before - 3, "{name}");
     }
 }
 

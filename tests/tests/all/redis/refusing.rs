@@ -84,6 +84,7 @@ fn the_master_that_the_sentinels_chose_is_called() {
     let sentinel = Sentinel::watch(&master, &replica);
     let builder = patient().deadline(Duration::from_secs(1));
     let store = open(builder.sentinel("main", [sentinel.server().url()]));
+    until("the master to be found", || answer(store.peek(&charge("alice"))).ok());
     assert_eq!(attempts(&store, &charge("alice"), 1, 3).admitted, 3);
     replica.catch_up(&master);
     sentinel.fail_over(&master);
