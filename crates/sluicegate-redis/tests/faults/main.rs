@@ -31,9 +31,10 @@ fn builder(fake: &Fake, clock: &ManualClock) -> RedisBuilder {
     quick(Redis::builder().url(&fake.url()).clock(clock))
 }
 
-/// Short pauses: these tests do not wait for time to pass.
+/// Short pauses: these tests do not wait for time to pass. A connection may take long on a busy machine.
 fn quick(builder: RedisBuilder) -> RedisBuilder {
-    builder.reconnect(Duration::from_millis(1), Duration::from_millis(4)).deadline(DEADLINE)
+    let builder = builder.reconnect(Duration::from_millis(1), Duration::from_millis(4));
+    builder.deadline(DEADLINE).connect_timeout(Duration::from_secs(20))
 }
 
 fn store(fake: &Fake, clock: &ManualClock) -> Redis {
