@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use tokio::io::AsyncWriteExt;
 
 use super::support::{OK, Running, Upstream, upload};
@@ -84,7 +86,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let upstream = Upstream::start(answer.leak()).await;
     let rules = "[[rules]]\nname = \"one\"\nkey = \"global\"\nlimits = [\"concurrent 1\"]";
-    let proxy = Running::start(upstream.address, "write_timeout = \"300 ms\"", rules).await;
+    let proxy = Running::start(upstream.address, "write_timeout = \"30 s\"", rules).await;
     let request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
     let mut lazy = proxy.connect().await;
     lazy.send(request).await;
@@ -92,6 +94,10 @@ async fn a_client_that_does_not_read_is_cut_off() {
         tokio::task::yield_now().await;
     }
     assert!(proxy.connect_and(request).await.starts_with("HTTP/1.1 429 "));
+    // Time goes to the end of the write, once nothing else is left to do.
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::resume();
     while proxy.connect_and(request).await.starts_with("HTTP/1.1 429 ") {
         tokio::task::yield_now().await;
     }
