@@ -136,6 +136,9 @@ async fn a_master_that_cannot_be_reached_is_told_once_and_once_when_that_ends() 
     other.says("the server that could not be reached is not the master any more");
     other.says("this server divides the capacity");
     assert!(metrics().await.contains("sluicegate_master_away 0"), "{}", metrics().await);
-    let warned = |line: &&Value| line["level"] == "WARN";
+    // A busy machine has warnings of its own, such as of a server of Redis that is slow.
+    let warned = |line: &&Value| {
+        line["level"] == "WARN" && line.to_string().contains("calls are not passed on")
+    };
     assert_eq!(other.lines().iter().filter(warned).count(), 1, "{:?}", other.lines());
 }
