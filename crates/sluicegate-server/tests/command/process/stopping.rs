@@ -99,9 +99,15 @@ async fn stuck(drain: &str) -> (servers::Server, Sluicegate) {
     let server = serve(&options);
     let mut client = Client::http_1(server.http).await;
     assert_eq!(client.send().await, Sent::Answered);
-    redis.pause();
+    // Unlike a process that is stopped, it tells that a call has come.
+    redis.cli(["CLIENT", "PAUSE", "3600000", "WRITE"]).expect("it waits");
     tokio::spawn(async move { client.send().await });
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::task::block_in_place(|| {
+        servers::until("the request to come", || {
+            let clients = redis.cli(["INFO", "clients"]).text();
+            clients.contains("blocked_clients:1").then_some(())
+        });
+    });
     (redis, server)
 }
 
