@@ -60,9 +60,9 @@ fn settings_of_actix_governor_are_the_limits_that_the_page_names() {
             Limit::per(1, ms(500)).burst(8),
         ),
         (
-            "`nanoseconds_per_request(1_000)`",
-            there!(builder().nanoseconds_per_request(1_000).finish().unwrap()),
-            Limit::per(1, Duration::from_nanos(1_000)).burst(8),
+            "`nanoseconds_per_request(1_000_000)`",
+            there!(builder().nanoseconds_per_request(1_000_000).finish().unwrap()),
+            Limit::per(1, Duration::from_nanos(1_000_000)).burst(8),
         ),
         (
             "`period(duration)`",
@@ -121,9 +121,9 @@ fn settings_of_tower_governor_are_the_limits_that_the_page_names() {
             Limit::per(1, ms(500)).burst(8),
         ),
         (
-            "`per_nanosecond(1_000)`",
-            there!(builder().per_nanosecond(1_000).finish().unwrap()),
-            Limit::per(1, Duration::from_nanos(1_000)).burst(8),
+            "`per_nanosecond(1_000_000)`",
+            there!(builder().per_nanosecond(1_000_000).finish().unwrap()),
+            Limit::per(1, Duration::from_nanos(1_000_000)).burst(8),
         ),
         (
             "`period(duration)`",
