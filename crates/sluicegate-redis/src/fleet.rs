@@ -189,12 +189,14 @@ pub(crate) async fn run(
             let _ = before(runtime.sleep(pause), send(&shared, &settings, None)).await;
             return;
         }
-        demand.learn(fleet.wanted(), runtime.clock.now(), settings.round);
+        let sent = runtime.clock.now();
+        demand.learn(fleet.wanted(), sent, settings.round);
         let sending = send(&shared, &settings, Some(demand.rate));
         // The pause begins with the call and not with its answer, so three calls fit a round however slow they are.
         let next = runtime.sleep(pause);
         if let Some(Ok(view)) = before(runtime.sleep(pause), sending).await {
-            see(&fleet, &settings, &view);
+            let age = runtime.clock.now().saturating_sub(sent);
+            see(&fleet, &settings, &view, Duration::from_micros(age));
         }
         // Not held during the pause: without a store there is nobody to tell, and the task ends.
         drop(shared);
@@ -222,7 +224,8 @@ async fn send(
         .map_err(|malformed| Failure::because(FailureKind::Protocol, malformed.to_string()))
 }
 
-fn see(fleet: &Fleet, settings: &MemberSettings, view: &View) {
+/// `age` is the time since the heartbeat was sent that the view answers.
+fn see(fleet: &Fleet, settings: &MemberSettings, view: &View, age: Duration) {
     // A member that the view lacks has nothing: the others divide everything among those whom they see.
     // All members compute the parts of all from the same view and in the same order, so they agree without a word.
     let own = view.members.iter().position(|(member, ..)| *member == settings.member);
@@ -236,8 +239,11 @@ fn see(fleet: &Fleet, settings: &MemberSettings, view: &View) {
         fair_parts(settings.whole.unwrap_or(1), &wants).nth(own)?
     });
     match settings.stops {
-        // Others count this member for so many rounds after its last heartbeat.
-        true => fleet.see_part_for(part, settings.round * settings.kept),
+        // Others count this member for so many rounds after its last heartbeat, however late its answer comes.
+        true => {
+            let kept = settings.round * settings.kept;
+            fleet.see_part_for(part, kept.saturating_sub(age));
+        }
         false => fleet.see_part(part),
     }
 }
@@ -267,7 +273,33 @@ impl Demand {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_core::ManualClock;
+
     use super::*;
+
+    /// What counts is when the heartbeat was sent, and not when its answer comes.
+    #[test]
+    fn a_member_whose_answers_are_late_stops_before_others_take_its_part() {
+        let clock = ManualClock::new();
+        let fleet = Fleet::by_clock(Duration::from_secs(2), clock.clone());
+        fleet.open();
+        let settings = MemberSettings {
+            row: Vec::new(),
+            member: 1,
+            round: Duration::from_secs(1),
+            kept: 3,
+            whole: None,
+            weight: 1,
+            stops: true,
+        };
+        let late = Duration::from_millis(300);
+        clock.advance(late);
+        see(&fleet, &settings, &View { round: 1, left: 0, members: vec![(1, 0, 1)] }, late);
+        clock.advance(Duration::from_millis(2_500));
+        assert!(fleet.part().is_some());
+        clock.advance(Duration::from_millis(200));
+        assert_eq!(fleet.part(), None, "three seconds after the heartbeat");
+    }
 
     #[test]
     fn demand_rises_at_once_and_falls_by_halves() {
