@@ -37,7 +37,7 @@ fn is_installed(target: &str) -> bool {
 fn install(target: &str) -> bool {
     let mut command = Command::new("rustup");
     command.args(["target", "add", target]);
-    match Step::new(format!("the target {target} is missing, installing it"), command).run() {
+    match Step::new(format!("the target {target} is missing, installing it"), command).fetch() {
         Ok(()) => true,
         Err(failure) => {
             eprintln!("{failure}");

@@ -55,7 +55,7 @@ fn installed(version: &str) -> bool {
 fn install(version: &str) -> bool {
     let mut command = Command::new("rustup");
     command.args(["toolchain", "install", version, "--profile", "minimal", "--no-self-update"]);
-    match Step::new(format!("Rust {version} is missing, installing it"), command).run() {
+    match Step::new(format!("Rust {version} is missing, installing it"), command).fetch() {
         Ok(()) => true,
         Err(failure) => {
             eprintln!("{failure}");

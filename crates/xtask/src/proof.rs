@@ -127,7 +127,7 @@ fn install_miri() -> bool {
     let mut command = Command::new("rustup");
     command.args(["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"]);
     command.args(["--component", "miri,rust-src"]);
-    match Step::new("Miri is missing, installing it", command).run() {
+    match Step::new("Miri is missing, installing it", command).fetch() {
         Ok(()) => miri_runs(),
         Err(failure) => {
             eprintln!("{failure}");

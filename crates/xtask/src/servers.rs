@@ -109,7 +109,7 @@ impl Server {
             Way::Brew(package) => {
                 let mut command = Command::new("brew");
                 command.args(["install", package]);
-                self.step(command).run()
+                self.step(command).fetch()
             }
             Way::Ask if self.needed => Err(Failure("nothing here can install it".to_owned())),
             Way::Ask => Ok(()),
@@ -119,14 +119,14 @@ impl Server {
     fn install(&self, sudo: bool) -> Result<(), Failure> {
         if self.needed {
             // The package lists of a fresh machine are empty. Old lists are fine.
-            if let Err(failure) = self.step(apt_get(sudo, &["update"])).run() {
+            if let Err(failure) = self.step(apt_get(sudo, &["update"])).fetch() {
                 eprintln!("{failure}");
             }
         } else if !packaged(self.tools) {
             return Ok(());
         }
         let words = ["install", "--yes", "--no-install-recommends", self.tools];
-        self.step(apt_get(sudo, &words)).run()?;
+        self.step(apt_get(sudo, &words)).fetch()?;
         self.link()
     }
 
@@ -163,13 +163,14 @@ impl Server {
     }
 }
 
-/// `sudo` may ask for a password itself. There are no other questions.
+/// `sudo` may ask for a password itself. There are no other questions. Another apt-get is waited for, such as that of the
+/// machine's own updates.
 pub(crate) fn apt_get(sudo: bool, words: &[&str]) -> Command {
     let mut command = Command::new(if sudo { "sudo" } else { "apt-get" });
     if sudo {
         command.arg("apt-get");
     }
-    command.arg("--quiet").args(words).stdin(Stdio::null());
+    command.args(["--quiet", "-o", "DPkg::Lock::Timeout=300"]).args(words).stdin(Stdio::null());
     command
 }
 

@@ -9,6 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The pause before a command runs once more that fetches something. Tests have nothing to wait for.
+const AGAIN: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 5 });
+
 /// A command with a description of its purpose.
 pub(crate) struct Step {
     name: String,
@@ -21,22 +24,32 @@ impl Step {
     }
 
     /// Runs the command and waits for it; anything but success is a [`Failure`].
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
         self.run_into(Stdio::inherit()).map(drop)
     }
 
+    /// Like [`run`](Self::run), for a command that fetches something: if it fails, it runs once more after a pause, because
+    /// networks and servers fail for moments.
+    #[expect(clippy::disallowed_methods, reason = "there is nothing else to do")]
+    pub(crate) fn fetch(mut self) -> Result<(), Failure> {
+        let Err(failure) = self.run_into(Stdio::inherit()) else { return Ok(()) };
+        eprintln!("{failure}; once more in {}", Seconds(AGAIN));
+        thread::sleep(AGAIN);
+        self.run()
+    }
+
     /// Like [`run`](Self::run), and returns what the command printed.
-    pub(crate) fn output(self) -> Result<String, Failure> {
+    pub(crate) fn output(mut self) -> Result<String, Failure> {
         self.run_into(Stdio::piped())
     }
 
-    fn run_into(self, stdout: Stdio) -> Result<String, Failure> {
+    fn run_into(&mut self, stdout: Stdio) -> Result<String, Failure> {
         let output = self.run_with(stdout, Child::wait_with_output)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn run_with(
-        mut self,
+        &mut self,
         stdout: Stdio,
         wait: impl FnOnce(Child) -> io::Result<Output>,
     ) -> Result<Output, Failure> {
@@ -73,7 +86,7 @@ pub(crate) fn run_tests(lanes: impl IntoIterator<Item = Vec<Step>>) -> Result<()
 fn run_lane(lane: Vec<Step>) -> (Failures, Result<(), Failure>) {
     let mut failures = Failures::default();
     let mut outcome = Ok(());
-    for step in lane {
+    for mut step in lane {
         let run = step.run_with(Stdio::piped(), |mut child| {
             let printed = child.stdout.take();
             let lines =
@@ -182,6 +195,16 @@ mod tests {
         let failure = step.run().err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(failure.starts_with("nonsense: exit status: 1 after "), "{failure}");
         assert!(failure.ends_with(": cargo --no-such-flag"), "{failure}");
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_tried_twice() {
+        let directory = std::env::temp_dir().join(format!("xtask-fetch-{}", std::process::id()));
+        let mut command = Command::new("sh");
+        // It fails the first time.
+        command.args(["-c", "mkdir \"$1\" && exit 1; rmdir \"$1\"", "sh"]).arg(&directory);
+        assert!(Step::new("a file", command).fetch().is_ok());
+        assert!(!directory.exists());
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Tool {
         command.args(["--target-dir", &format!("{TOOLS}/build")]);
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
         command.arg(format!("cargo-{name}")).args(["--version", version]);
-        match Step::new(format!("cargo-{name} is missing, installing it"), command).run() {
+        match Step::new(format!("cargo-{name} is missing, installing it"), command).fetch() {
             Ok(()) => Some(Installed::OfThisRepository(name)),
             Err(failure) => {
                 eprintln!("{failure}");

