@@ -231,7 +231,7 @@ async fn a_replay_of_haproxy_refuses_what_the_server_would_have_refused() {
         let text =
             text.replace("timeout server 1s", "timeout server 10s").replace("= 2000", "= 20000");
         // The proxy of its own that asks the server writes no log.
-        text.replace("global\n", "global\n    log stdout format raw local0\n")
+        text.replace("global\n", "global\n    nbthread 1\n    log stdout format raw local0\n")
             .replace("frontend http\n", "frontend http\n    log global\n    option httplog\n")
     })
     .await;

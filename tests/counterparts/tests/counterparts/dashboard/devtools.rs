@@ -76,7 +76,7 @@ impl Page {
     pub(crate) async fn until(&mut self, condition: &str) {
         let script = format!(
             "new Promise((done) => {{
-                 let left = 400;
+                 let left = 1200;
                  const look = () => {{
                      let holds = false;
                      try {{ holds = {condition}; }} catch (error) {{ /* The page is not there yet. */ }}

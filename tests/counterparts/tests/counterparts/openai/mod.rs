@@ -19,9 +19,9 @@ use tokio::process::Command;
 /// How long the client may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// 1,000 tokens, of which 400 come back each second.
+/// 1,000 tokens, of which 100 come back each second.
 fn app(attempts: Arc<AtomicUsize>) -> Router {
-    const BUDGET: Limit = Limit::per_second(400).burst(1_000).named("tokens");
+    const BUDGET: Limit = Limit::per_second(100).burst(1_000).named("tokens");
     let key = Header("authorization");
     let rule = (
         Limit::per_minute(500).named("requests").by(key),
@@ -99,8 +99,7 @@ async fn the_client_reads_the_fields_waits_as_told_and_streams() {
     assert_eq!(seen["text"], "one two three");
     assert_eq!(seen["streamed_tokens"], 12);
 
-    // After 909 of 1,000, 400 more take three quarters of a second. It tried twice: a third attempt would be too early a
-    // second.
+    // After 909 of 1,000, 400 more take three seconds. It tried twice: a third attempt would be too early a second.
     let waited = seen["waited"].as_f64().unwrap();
     assert!(waited > 0.3, "{seen}");
     let refused = json!({"type": "tokens", "code": "rate_limit_exceeded", "status": 429});

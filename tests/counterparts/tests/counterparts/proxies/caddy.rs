@@ -5,7 +5,8 @@ use crate::proxies::program::{Program, free_address};
 use crate::proxies::scene::Scene;
 
 async fn start(scene: &Scene) -> Program {
-    start_with(scene, "Caddyfile").await
+    // A busy machine may take longer than the guide allows.
+    start_changed(scene, "Caddyfile", |site| site.replace("timeout 1s", "timeout 10s")).await
 }
 
 /// Starts Caddy with one of the files.
@@ -19,9 +20,9 @@ pub(crate) async fn start_changed(
     file: &str,
     change: impl Fn(&str) -> String,
 ) -> Program {
-    // Of the server that always agrees.
-    let agreeing = free_address().port().to_string();
     Program::start("caddy", |command, directory, address| {
+        // Of the server that always agrees. Each attempt draws another.
+        let agreeing = free_address().port().to_string();
         let site = change(&scene.configuration(file, address).replace("8001", &agreeing));
         // Without its admin port, which is a fixed one.
         let whole = format!("{{\n\tadmin off\n}}\n\n{site}");

@@ -85,7 +85,7 @@ type Unanswered = Arc<Mutex<VecDeque<Instant>>>;
 /// Sends requests at an even rate on one connection, which is opened again if Envoy closes it.
 async fn send(envoy: SocketAddr, load: Arc<Load>) {
     let mut steps = interval(Duration::from_millis(10));
-    steps.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    steps.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut due = 0.0;
     loop {
         let Ok(stream) = TcpStream::connect(envoy).await else {
