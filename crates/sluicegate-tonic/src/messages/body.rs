@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderValue};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::grpc;
-use sluicegate::cost::RunningCost;
 
+use super::count::Count;
 use super::frames::Frames;
 use super::text::Text;
 
@@ -18,7 +18,7 @@ pin_project! {
     pub struct CountedBody<B> {
         #[pin]
         body: B,
-        cost: Option<RunningCost>,
+        count: Option<Count>,
         messages: Messages,
     }
 }
@@ -43,8 +43,8 @@ impl Messages {
 }
 
 impl<B> CountedBody<B> {
-    pub(super) fn new(body: B, cost: Option<RunningCost>, headers: &HeaderMap) -> Self {
-        Self { body, cost, messages: Messages::of(headers) }
+    pub(super) fn new(body: B, count: Option<Count>, headers: &HeaderMap) -> Self {
+        Self { body, count, messages: Messages::of(headers) }
     }
 }
 
@@ -58,9 +58,9 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for CountedBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         let frame = ready!(this.body.poll_frame(cx));
-        if let (Some(cost), Some(Ok(frame))) = (this.cost, &frame) {
+        if let (Some(count), Some(Ok(frame))) = (this.count, &frame) {
             if let Some(data) = frame.data_ref() {
-                cost.add(match this.messages {
+                count.add(match this.messages {
                     Messages::Plain(frames) => frames.read(data),
                     Messages::Text(text) => text.read(data),
                 });

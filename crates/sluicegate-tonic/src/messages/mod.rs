@@ -1,6 +1,7 @@
 //! The messages of a call, as its cost.
 
 mod body;
+mod count;
 mod frames;
 mod text;
 
@@ -11,11 +12,11 @@ use std::task::{Context, Poll, ready};
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::{HttpReply, Reply as _, note_spent};
-use sluicegate::cost::RunningCost;
 use tower_layer::Layer;
 use tower_service::Service;
 
 pub use self::body::CountedBody;
+use self::count::Count;
 
 /// A tower layer that counts the messages of a call, so that a limit can charge for them when the call has ended.
 ///
@@ -24,6 +25,8 @@ pub use self::body::CountedBody;
 /// when it has ended, also if the client leaves before. If it leaves before the head of the response, such as during an
 /// upload, that is no less than the estimate. Messages are not held back: a stream that is running goes on, and its
 /// client waits before the next one.
+///
+/// A call without a message, such as one that fails, counts as one message: a limit bounds these too.
 ///
 /// It counts messages of gRPC and of gRPC-Web, so it may be around a layer that translates between them, or inside of it.
 ///
@@ -91,12 +94,12 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let cost = RunningCost::new();
+        let count = Count::new();
         let CountMessages { sent, received } = self.count;
         let (head, body) = request.into_parts();
-        let body = CountedBody::new(body, received.then(|| cost.clone()), &head.headers);
+        let body = CountedBody::new(body, received.then(|| count.clone()), &head.headers);
         let request = Request::from_parts(head, body);
-        CountMessagesFuture { future: self.inner.call(request), cost, sent }
+        CountMessagesFuture { future: self.inner.call(request), count, sent }
     }
 }
 
@@ -105,14 +108,14 @@ pin_project! {
     pub struct CountMessagesFuture<F> {
         #[pin]
         future: F,
-        cost: RunningCost,
+        count: Count,
         sent: bool,
     }
 
     impl<F> PinnedDrop for CountMessagesFuture<F> {
         // A client may leave before there is a response to leave the cost in.
         fn drop(this: Pin<&mut Self>) {
-            note_spent(this.cost.total());
+            note_spent(this.count.messages());
         }
     }
 }
@@ -127,9 +130,9 @@ where
         let this = self.project();
         let mut response = ready!(this.future.poll(cx))?;
         if !HttpReply(&response).has_cost() {
-            response.extensions_mut().insert(this.cost.clone());
+            response.extensions_mut().insert(this.count.cost().clone());
         }
-        let counts = this.sent.then(|| this.cost.clone());
+        let counts = this.sent.then(|| this.count.clone());
         let (head, body) = response.into_parts();
         let body = CountedBody::new(body, counts, &head.headers);
         Poll::Ready(Ok(Response::from_parts(head, body)))
@@ -138,6 +141,6 @@ where
 
 impl<F> fmt::Debug for CountMessagesFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountMessagesFuture").field("cost", &self.cost).finish_non_exhaustive()
+        f.debug_struct("CountMessagesFuture").field("count", &self.count).finish_non_exhaustive()
     }
 }

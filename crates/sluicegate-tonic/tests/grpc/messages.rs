@@ -52,6 +52,21 @@ async fn what_a_handler_says_a_call_costs_stands_instead_of_its_messages() {
 }
 
 #[tokio::test]
+async fn a_call_without_a_message_counts_as_one() {
+    for count in [CountMessages::sent(), CountMessages::received(), CountMessages::both()] {
+        let mut service = limited!(count, |_| async {
+            let failed = tonic::Status::unauthenticated("a wrong password");
+            Ok::<_, Infallible>(failed.into_http::<Body>())
+        });
+        for number in 1..=7 {
+            let response = service.ready().await.unwrap().call(call(0)).await.unwrap();
+            assert_eq!(is_refused(&response), number > 6, "{count:?} {number}");
+            read(response.into_body()).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_during_its_upload_has_used_what_it_has_sent() {
     for (sent, left) in [(0, 5), (1, 5), (4, 2), (6, 0), (9, 0)] {
         let mut service = limited!(CountMessages::received(), |request: Request<_>| async {
