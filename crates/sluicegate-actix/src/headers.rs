@@ -14,6 +14,10 @@ impl Extensions for ActixExtensions<'_> {
     fn has<T: Send + Sync + 'static>(&self) -> bool {
         self.0.extensions().contains::<T>()
     }
+
+    fn find<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        self.0.extensions().get::<T>().cloned()
+    }
 }
 
 /// The head of a response.
@@ -36,6 +40,10 @@ impl<B> Extensions for ActixHead<'_, B> {
 
     fn has<T: Send + Sync + 'static>(&self) -> bool {
         self.response.extensions().contains::<T>()
+    }
+
+    fn find<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        self.response.extensions().get::<T>().cloned()
     }
 }
 

@@ -14,6 +14,10 @@ impl adapter::Extensions for HttpExtensions<'_> {
     fn has<T: Send + Sync + 'static>(&self) -> bool {
         self.0.get::<T>().is_some()
     }
+
+    fn find<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        self.0.get::<T>().cloned()
+    }
 }
 
 /// The head of a response of the `http` crate.
@@ -38,6 +42,10 @@ impl<B> adapter::Extensions for HttpHead<'_, B> {
 
     fn has<T: Send + Sync + 'static>(&self) -> bool {
         self.response.extensions().get::<T>().is_some()
+    }
+
+    fn find<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
+        self.response.extensions().get::<T>().cloned()
     }
 }
 

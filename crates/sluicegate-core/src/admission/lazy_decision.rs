@@ -55,4 +55,7 @@ pub trait Extensions {
 
     /// Whether there is a value of this type.
     fn has<T: Send + Sync + 'static>(&self) -> bool;
+
+    /// The value of this type that is there.
+    fn find<T: Clone + Send + Sync + 'static>(&self) -> Option<T>;
 }

@@ -54,8 +54,10 @@ impl<S> Enforcer<S> {
                 self.fields.write_always(decision, response);
             }
             if let Some(dialect) = self.dialect.get() {
-                dialect.write(decision, self.clock.now(), response);
-                dialect.write_retry(decision, response);
+                let mut response = OfDialect::new(response);
+                dialect.write(decision, self.clock.now(), &mut response);
+                dialect.write_retry(decision, &mut response);
+                response.leave();
             }
         });
         if refusal.gives_back() {
@@ -122,8 +124,56 @@ impl<S> Enforcer<S> {
             return;
         }
         if paid.is_decided() {
-            dialect.write(&paid.decision(), self.clock.now(), response);
+            let mut response = OfDialect::new(response);
+            dialect.write(&paid.decision(), self.clock.now(), &mut response);
+            response.leave();
         }
+    }
+}
+
+/// The names of the fields of a dialect that layers have written, in the extensions of the response.
+#[derive(Debug, Clone, Default)]
+struct Written(Vec<&'static str>);
+
+/// A response for a dialect, which finds only those of its fields there that a layer has written. The service may be a
+/// proxy in front of such an API: what that says is about the account of the operator, not of the client.
+struct OfDialect<'a, R> {
+    response: &'a mut R,
+    written: Written,
+}
+
+impl<'a, R: ResponseHead> OfDialect<'a, R> {
+    fn new(response: &'a mut R) -> Self {
+        let written = response.find().unwrap_or_default();
+        Self { response, written }
+    }
+
+    /// Tells layers further out what is written.
+    fn leave(self) {
+        self.response.leave(self.written);
+    }
+}
+
+impl<R: ResponseHead> Headers for OfDialect<'_, R> {
+    fn contains_any(&self, fields: &[Field]) -> bool {
+        fields.iter().any(|field| match field {
+            Field::Named(name) => self.written.0.contains(name),
+            field => self.response.contains(*field),
+        })
+    }
+
+    fn append(&mut self, field: Field, value: Value<'_>) {
+        self.written.0.push(field.name());
+        self.response.append(field, value);
+    }
+
+    fn insert(&mut self, field: Field, value: Value<'_>) {
+        self.written.0.push(field.name());
+        self.response.insert(field, value);
+    }
+
+    fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8])) {
+        self.response.each_line(field, see);
     }
 }
 

@@ -17,7 +17,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// If it tells of no policy, or of one that none of the limits has.
     fn check(&self, limits: &[Limit]);
 
-    /// Writes the fields of a decision. `now` is in microseconds since the Unix epoch.
+    /// Writes the fields of a decision. `now` is in microseconds since the Unix epoch. `headers` contain a
+    /// [named](crate::adapter::Field::Named) field if a layer further in has written it, not if the service has.
     fn write(&self, decision: &Decision, now: u64, headers: &mut dyn Headers);
 
     /// Writes how long a refused request has to wait, more exactly than `Retry-After` does.

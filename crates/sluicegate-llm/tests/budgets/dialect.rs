@@ -70,6 +70,40 @@ async fn a_refusal_reads_as_one_of_anthropic() {
     );
 }
 
+#[tokio::test]
+async fn what_the_api_behind_says_of_the_account_of_the_operator_is_replaced() {
+    let layer = |name, dialect: Dialect, limit: Limit| {
+        let store = Memory::builder().clock(ManualClock::new()).build();
+        RateLimitLayer::new(limit.named(name).by(Global)).store(store).dialect(dialect)
+    };
+    let inner = layer("rpm", Dialect::openai().requests("rpm"), Limit::per_minute(500));
+    let rpd = layer("rpd", Dialect::openai().requests("rpd"), Limit::per_day(7));
+    let tpm = layer("tpm", Dialect::openai().tokens("tpm"), Limit::per_minute(200_000));
+    let service = (rpd, tpm, inner).layer(service_fn(|_: Request<()>| async {
+        let response = Response::builder()
+            .header("x-ratelimit-limit-requests", "10000")
+            .header("x-ratelimit-remaining-requests", "9876")
+            .header("x-ratelimit-reset-requests", "1m0s")
+            .header("x-ratelimit-limit-tokens", "30000000")
+            .header("x-ratelimit-remaining-tokens", "29999999")
+            .header("x-ratelimit-reset-tokens", "2m0s");
+        Ok::<_, std::convert::Infallible>(response.body(String::new()).unwrap())
+    }));
+    let headers = service.oneshot(Request::new(())).await.unwrap().into_parts().0.headers;
+    let field = |name: &str| headers.get_all(name).iter().collect::<Vec<_>>();
+    // Of the layers, the innermost one that counts a unit is told.
+    for (name, value) in [
+        ("x-ratelimit-limit-requests", "500"),
+        ("x-ratelimit-remaining-requests", "499"),
+        ("x-ratelimit-reset-requests", "120ms"),
+        ("x-ratelimit-limit-tokens", "200000"),
+        ("x-ratelimit-remaining-tokens", "199999"),
+        ("x-ratelimit-reset-tokens", "1ms"),
+    ] {
+        assert_eq!(field(name), [value], "{name}");
+    }
+}
+
 /// The answer to a body that is larger than ten bytes.
 async fn too_large(layer: EstimateLayer) -> (u16, String, String) {
     let service = layer.at_most(10).layer(service_fn(|_: Request<_>| async {
