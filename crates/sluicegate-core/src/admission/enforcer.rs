@@ -97,7 +97,8 @@ pub enum Hold {
     #[default]
     End,
     /// When the head of the response is there. A body that is sent afterwards, or an upgraded connection, holds
-    /// nothing, and a running cost is settled with its value at that time.
+    /// nothing, and a running cost is settled with its value at that time. What
+    /// [settles at the end](crate::rule::By::settle_at_end) waits for it all the same.
     Head,
 }
 

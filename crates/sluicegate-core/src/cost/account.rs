@@ -143,6 +143,11 @@ impl Account {
         self.0.due == Due::Cost
     }
 
+    /// Whether it is settled when the body has ended, however early others are.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.0.due == Due::End
+    }
+
     /// Whether it waits for the end of the body of a response whose cost may be running.
     pub(crate) fn waits(&self, is_running: bool) -> bool {
         match self.0.due {

@@ -268,12 +268,26 @@ impl<E: AsEnforcer> Paid<E> {
     /// Whether a response may leave a [rest](Self::take_rest) that waits for the end of its body.
     #[inline]
     pub fn may_wait(&self) -> bool {
-        let waits = match &self.charge {
-            Charged::One(one) => one.is_held,
-            Charged::Other(other) => other.charge.debits().any(Debit::may_wait),
+        match &self.charge {
+            Charged::One(one) => one.is_held && self.holds_until_end(),
+            Charged::Other(other) => {
+                let is_any = self.holds_until_end();
+                let mut debits = other.charge.debits();
+                debits.any(|debit| debit.may_wait() && (is_any || debit.is_at_end()))
+            }
             Charged::Nothing | Charged::Exceeded { .. } => false,
-        };
-        waits && self.settings().is_some_and(|settings| settings.hold == Hold::End)
+        }
+    }
+
+    #[inline]
+    fn holds_until_end(&self) -> bool {
+        self.settings().is_some_and(|settings| settings.hold == Hold::End)
+    }
+
+    /// Whether settling `debit` waits for the end of the body, of a response whose cost may be running. A rule that
+    /// reads the trailers waits for them in any case.
+    fn waits(&self, debit: &Debit, is_running: bool) -> bool {
+        debit.waits(is_running) && (debit.is_at_end() || self.holds_until_end())
     }
 }
 
@@ -299,8 +313,7 @@ impl<E: AsEnforcer> Paid<E> {
     fn close_by(&mut self, reply: &impl ReplyHead, is_refusal: bool) {
         let is_running = reply.running().is_some();
         // Where a limit further in refused, everything is given back with the head. Nothing waits for such a body.
-        let is_late = self.may_wait() && !is_refusal;
-        let waits = |debit: &Debit| is_late && debit.waits(is_running);
+        let waits = |debit: &Debit| !is_refusal && self.waits(debit, is_running);
         let debits = self.debits();
         if !debits.iter().any(waits) {
             if !is_refusal {
@@ -333,7 +346,7 @@ impl<E: AsEnforcer> Paid<E> {
         let Some(reply) = self.reply() else { return };
         if reply.is_final() {
             // Only what is settled by a running cost. A place that is held stays held: the connection goes on.
-            let is_due = |debit: &Debit| debit.is_by_running() && debit.waits(is_running);
+            let is_due = |debit: &Debit| debit.is_by_running() && self.waits(debit, is_running);
             let spent = |debit: &Debit| if is_due(debit) { debit.spent(reply) } else { debit.cost };
             self.each(&self.debits(), spent);
             self.stage = Stage::Answered { is_running, is_final: true };
@@ -349,7 +362,7 @@ impl<E: AsEnforcer> Paid<E> {
             self.note_unread(reply);
         }
         self.each(&self.debits(), |debit| {
-            let is_open = debit.waits(is_running) && !(is_final && debit.is_by_running());
+            let is_open = self.waits(debit, is_running) && !(is_final && debit.is_by_running());
             if is_open { debit.spent_at_end(reply) } else { debit.cost }
         });
     }

@@ -321,3 +321,18 @@ fn what_waits_for_the_end_of_a_body_is_settled_when_the_rest_is_dropped() {
         assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (53, 3));
     }
 }
+
+#[test]
+fn what_settles_at_the_end_waits_for_it_although_places_are_given_back_with_the_head() {
+    let desk = Desk::new();
+    let mut enforcer = Enforcer::new(desk.store.clone(), &Limits::from(RATE));
+    enforcer.hold = Hold::Head;
+    let charge = on_account(Some(by_cost().at_end()));
+    let outcome = desk.store.take(&charge).now().expect("room");
+    let mut paid = Ticket::new(Arc::new(enforcer), charge, outcome);
+    assert!(paid.may_wait());
+    assert!(paid.close(&Response { cost: Some(7), ..Response::of(200) }));
+    assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (50, 3));
+    drop(paid.take_rest().expect("something waits"));
+    assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (53, 3));
+}

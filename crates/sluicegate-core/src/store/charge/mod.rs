@@ -317,6 +317,11 @@ impl Debit {
         !self.limit.is_held() && self.account.as_ref().is_some_and(Account::is_by_running)
     }
 
+    /// Whether it is settled when the body has ended, even where places are given back with the head.
+    pub(crate) fn is_at_end(&self) -> bool {
+        !self.limit.is_held() && self.account.as_ref().is_some_and(Account::is_at_end)
+    }
+
     /// Whether what it costs in the end is a guess.
     pub(crate) fn is_guess(&self, reply: &dyn Reply) -> bool {
         self.account.as_ref().is_some_and(|account| account.is_guess(reply))
