@@ -6,7 +6,7 @@ mod sse;
 
 #[cfg(any(feature = "actix", feature = "tower"))]
 pub(crate) use self::passing::PassingUsage;
-use self::sse::{Events, Sse};
+use self::sse::{BYTE_ORDER_MARK, Events, Sse};
 use crate::json::{Json, JsonString, Name, Path, Visit};
 use crate::usage::{TokenUsage, Usage};
 
@@ -115,7 +115,8 @@ impl UsageReader {
         self.handle.report_seen(self.document.found.seen());
         // Of documents that have ended only. In the middle of one, the input may be there and the output not yet.
         self.handle.report(self.document.closed);
-        if self.document.is_last {
+        // Not in the middle of one either, such as a usage behind `[DONE]`: the rest of it comes with the next piece.
+        if self.document.is_last && !self.document.is_open() {
             self.finish();
         }
     }
@@ -133,6 +134,8 @@ impl UsageReader {
 /// The document that is read, one of many in a stream.
 #[derive(Debug, Clone)]
 struct Document {
+    /// How many bytes of [`BYTE_ORDER_MARK`] are read. All of them, once something else has come.
+    mark: usize,
     json: Json,
     done: Done,
     found: AnswerFields,
@@ -147,6 +150,7 @@ struct Document {
 impl Document {
     fn new() -> Self {
         Self {
+            mark: 0,
             json: Json::new(),
             done: Done::default(),
             found: AnswerFields::default(),
@@ -154,6 +158,23 @@ impl Document {
             has_closed: false,
             is_last: false,
         }
+    }
+
+    /// Whether it has begun and not ended. `[DONE]` has ended, and is no JSON.
+    fn is_open(&self) -> bool {
+        self.json.has_begun() && !self.has_closed && !self.done.is_complete()
+    }
+
+    /// Skips the rest of a byte order mark at the beginning.
+    fn skip_mark<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        while let (Some(expected), [first, rest @ ..]) = (BYTE_ORDER_MARK.get(self.mark), bytes) {
+            if first == expected {
+                (self.mark, bytes) = (self.mark + 1, rest);
+            } else {
+                self.mark = BYTE_ORDER_MARK.len();
+            }
+        }
+        bytes
     }
 
     fn close(&mut self) {
@@ -165,6 +186,7 @@ impl Document {
 
 impl Events for Document {
     fn data(&mut self, bytes: &[u8]) {
+        let bytes = self.skip_mark(bytes);
         self.is_last |= self.done.read(bytes);
         self.json.read(bytes, &mut self.found);
         if self.json.is_complete() && !self.has_closed {
@@ -177,6 +199,7 @@ impl Events for Document {
             // What a broken document says does not reach into the next one.
             self.found.close();
         }
+        self.mark = 0;
         self.json = Json::new();
         self.done = Done::default();
         self.has_closed = false;
@@ -203,6 +226,10 @@ impl Done {
                 None => break,
             }
         }
+        self.is_complete()
+    }
+
+    const fn is_complete(self) -> bool {
         self.read == Self::TEXT.len()
     }
 }
@@ -222,6 +249,8 @@ struct AnswerFields {
     includes_cached: bool,
     /// Bytes of text that the model has written.
     text: u64,
+    /// Those of them that may be an echo of the prompt, as the older Completions have it if `echo` is true.
+    echo: u64,
     /// How much of the text was there when the model last said what the whole answer used. The `message_start` of
     /// Anthropic's API says only what is used at the beginning.
     covered: Option<u64>,
@@ -264,7 +293,9 @@ impl AnswerFields {
         // A usage is about the text that came before it. Where text follows it, it was a report on the way, as each
         // event of some streams has one, and not the last word.
         let covered = if self.says_usage { Some(self.text) } else { self.covered };
-        covered == Some(self.text) && self.usage().output >= self.text / BELIEVED
+        let usage = self.usage();
+        let echo = self.echo.min(usage.input.saturating_mul(BELIEVED));
+        covered == Some(self.text) && usage.output >= (self.text - echo) / BELIEVED
     }
 
     /// The document has ended. Returns whether it is the last one.
@@ -307,19 +338,26 @@ impl Visit for AnswerFields {
     }
 
     fn string(&mut self, path: &Path, JsonString { beginning, length, .. }: JsonString<'_>) {
-        use Name::{Choices, Delta, Item, Message, Output, Text, Type};
-        let is_text = match of_answer(path) {
+        use Name::{Annotations, Choices, Delta, Item, Message, Output, Text, Type};
+        let names = of_answer(path);
+        let is_text = match names {
             [Type] => {
                 self.says_end |= LAST_EVENTS.contains(&beginning);
                 false
             }
             [Delta] | [Delta, Text] | [Choices, Item, Text] => true,
             [Text, Item, Text] | [Output, Item, Text, Item, Text] => true,
-            [Choices, Item, Delta | Message | Text, rest @ ..] => rest.last() == Some(&Text),
+            [Choices, Item, Delta | Message | Text, rest @ ..] => {
+                // What a search has found was written by others.
+                rest.last() == Some(&Text) && !rest.contains(&Annotations)
+            }
             _ => false,
         };
         if is_text {
             self.text = self.text.saturating_add(length);
+        }
+        if let [Choices, Item, Text] = names {
+            self.echo = self.echo.saturating_add(length);
         }
     }
 }

@@ -36,7 +36,7 @@ impl Default for Line {
 }
 
 const DATA: &[u8] = b"data:";
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Sse {
     /// Reads the next bytes.

@@ -196,6 +196,50 @@ fn a_usage_is_not_final_before_the_last_event() {
 }
 
 #[test]
+fn a_usage_behind_the_end_is_final_as_a_whole() {
+    let text =
+        "data: [DONE]\n\ndata: {\"usage\":{\"completion_tokens\":7,\"prompt_tokens\":20}}\n\n";
+    for at in 0..=text.len() {
+        let usage = TokenUsage::new();
+        let mut reader = UsageReader::new(Media::Events, &usage);
+        let (first, rest) = text.as_bytes().split_at(at);
+        reader.read(first);
+        // It is settled by what is final now.
+        assert!(!usage.is_final() || usage.usage().input == 20, "{at}");
+        reader.read(rest);
+        assert_eq!((usage.usage(), usage.is_final()), (Usage::new(20, 7), true), "{at}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_a_document_makes_no_difference() {
+    let text = "\u{feff}{\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":7}}";
+    let used = (Usage::new(20, 7), true);
+    assert_eq!(json(text), used);
+    let bytes: Vec<_> = text.as_bytes().chunks(1).collect();
+    assert_eq!(read(Media::Json, &bytes), used);
+    // Elsewhere it is no JSON.
+    assert_eq!(json(&format!("{{{}", &text[4..])), used);
+    assert!(!json(&text.replace("{\"usage", "{\u{feff}\"usage")).1);
+}
+
+#[test]
+fn text_that_the_model_has_not_written_does_not_make_a_usage_unbelievable() {
+    let found = "x".repeat(40_000);
+    let usage = r#""usage":{"prompt_tokens":9000,"completion_tokens":7}"#;
+    let used = (Usage::new(9_000, 7), true);
+    let annotation = format!(r#"{{"type":"url_citation","url_citation":{{"content":"{found}"}}}}"#);
+    for place in ["message", "delta"] {
+        let choice = format!(r#"{{"{place}":{{"content":"Hi","annotations":[{annotation}]}}}}"#);
+        assert_eq!(json(&format!(r#"{{"choices":[{choice}],{usage}}}"#)), used, "{place}");
+    }
+    // The prompt is in the answer to a request with `echo`.
+    let echo = format!(r#"{{"choices":[{{"text":"{found}"}}],{usage}}}"#);
+    assert_eq!(json(&echo), used);
+    assert!(!json(&echo.replace("9000", "9")).1);
+}
+
+#[test]
 fn where_a_total_is_there_it_is_the_total() {
     for (usage, used) in [
         // LiteLLM: the input includes what is cached, and names it twice.
