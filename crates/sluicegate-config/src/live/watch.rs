@@ -48,8 +48,9 @@ pub(crate) trait Follow: Send + 'static {
     /// The files and directories to watch now.
     fn paths(&self) -> Vec<PathBuf>;
 
-    /// Called when something may have changed. What it leaves in `snapshot` it has to find again.
-    fn look(&self, snapshot: &mut Option<Snapshot<Self::Found>>);
+    /// Called when something may have changed. What it leaves in `snapshot` it has to find again. Returns whether what is
+    /// there could be read. If not, another look follows after a pause, because no event tells that it can be read again.
+    fn look(&self, snapshot: &mut Option<Snapshot<Self::Found>>) -> bool;
 
     /// Called when a directory cannot be watched, for this reason.
     fn unwatched(&self, reason: String);
@@ -63,15 +64,17 @@ impl Follow for Live {
     }
 
     /// Reloads the file if its text differs from the last one read and has settled.
-    fn look(&self, snapshot: &mut Option<Snapshot<Contents>>) {
-        let Some(file) = &self.shared.file else { return };
+    fn look(&self, snapshot: &mut Option<Snapshot<Contents>>) -> bool {
+        let Some(file) = &self.shared.file else { return true };
         let last = self.last();
         let contents = file.contents();
         let is_known = last.contents.as_ref() == Some(&contents);
+        let is_readable = !matches!(contents, Contents::Unreadable(..));
         if let Some(contents) = Snapshot::settled(snapshot, contents, is_known) {
             // Errors are published as events.
             let _ = self.follow(file, last, contents);
         }
+        is_readable
     }
 
     fn unwatched(&self, reason: String) {
@@ -119,23 +122,14 @@ struct Thread<F: Follow> {
 
 impl<F: Follow> Thread<F> {
     fn run(mut self) {
-        let mut watched = true;
-        while self.notifications.wait(self.most(watched)) {
+        let (mut watched, mut readable) = (true, true);
+        while self.notifications.wait(most(self.snapshot.is_some(), watched && readable)) {
             // The panic of a listener was reported already, and must not stop the watch.
             let look = AssertUnwindSafe(|| {
                 watched = self.watch(watched);
-                self.follow.look(&mut self.snapshot);
+                readable = self.follow.look(&mut self.snapshot);
             });
             let _ = catch_unwind(look);
-        }
-    }
-
-    /// How long to wait for an event: until the same has to be found again, or a directory is tried again.
-    fn most(&self, watched: bool) -> Option<Duration> {
-        match (&self.snapshot, watched) {
-            (Some(_), _) => Some(STABLE),
-            (None, true) => None,
-            (None, false) => Some(AGAIN),
         }
     }
 
@@ -149,6 +143,15 @@ impl<F: Follow> Thread<F> {
             self.follow.unwatched(error.to_string());
         }
         failed.is_none()
+    }
+}
+
+/// How long to wait for an event: until the same has to be found again, or what failed is tried again.
+fn most(has_snapshot: bool, is_well: bool) -> Option<Duration> {
+    match (has_snapshot, is_well) {
+        (true, _) => Some(STABLE),
+        (false, true) => None,
+        (false, false) => Some(AGAIN),
     }
 }
 
@@ -362,6 +365,41 @@ mod tests {
         assert!(!may_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
         assert!(may_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
         assert!(may_change(EventKind::Any));
+    }
+
+    /// A process may have too many files open for a moment, of which no event tells.
+    #[test]
+    fn a_file_that_cannot_be_read_is_looked_at_again_after_a_pause() {
+        let text = |count: u64| {
+            let rule = "[[rules]]\nname = \"all\"\nkey = \"global\"";
+            format!("{rule}\nlimits = [\"{count}/minute\"]\n")
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("policies.toml");
+        fs::write(&path, text(10)).expect("a file");
+        let live = Live::open(&path, crate::Environment::new()).expect("valid policies");
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&events);
+        live.on_event(move |event| told.lock().expect("no panic").push(event.clone()));
+        let mut snapshot = None;
+        assert!(live.look(&mut snapshot));
+        assert_eq!(most(snapshot.is_some(), true), None);
+        fs::remove_file(&path).expect("a file");
+        fs::create_dir(&path).expect("a directory");
+        for looks in 1..=4 {
+            assert!(!live.look(&mut snapshot));
+            let pause = if looks == 1 { STABLE } else { AGAIN };
+            assert_eq!(most(snapshot.is_some(), false), Some(pause));
+        }
+        // Told once, however often it is tried.
+        assert_eq!(events.lock().expect("no panic").len(), 1);
+        fs::remove_dir(&path).expect("a directory");
+        fs::write(&path, text(20)).expect("a file");
+        assert!(live.look(&mut snapshot));
+        assert!(live.look(&mut snapshot));
+        assert_eq!(most(snapshot.is_some(), true), None);
+        let events = events.lock().expect("no panic");
+        assert!(matches!(&events[..], [Event::Refused(_), Event::Reloaded(_)]), "{events:?}");
     }
 
     #[test]

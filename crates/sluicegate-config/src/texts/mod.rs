@@ -209,12 +209,14 @@ impl<F: Follower> Follow for Following<F> {
         paths.into_iter().collect()
     }
 
-    fn look(&self, snapshot: &mut Option<Snapshot<Found>>) {
+    fn look(&self, snapshot: &mut Option<Snapshot<Found>>) -> bool {
         let found = self.texts.read();
         let is_known = self.follower.knows(&found);
+        let is_readable = found.values().all(Result::is_ok);
         if let Some(found) = Snapshot::settled(snapshot, found, is_known) {
             self.follower.changed(found);
         }
+        is_readable
     }
 
     fn unwatched(&self, reason: String) {

@@ -334,8 +334,9 @@ impl Follow for Exchanged {
         vec![self.there.join(name)]
     }
 
-    fn look(&self, _: &mut Option<Snapshot<()>>) {
+    fn look(&self, _: &mut Option<Snapshot<()>>) -> bool {
         self.told.send(None).expect("the test is there");
+        true
     }
 
     fn unwatched(&self, reason: String) {
