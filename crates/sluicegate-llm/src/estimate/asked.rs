@@ -11,7 +11,7 @@ pub(super) struct RequestFields {
     max_output_tokens: Bound,
     /// `generationConfig.maxOutputTokens`, of Gemini.
     config: Bound,
-    /// The largest bound of any other name or place. It raises the output and never lowers it, because the service may
+    /// The largest bound of any other name, spelling or place. It raises the output and never lowers it, because the service may
     /// not know it.
     other: u64,
     /// Whether it begins like a document.
@@ -106,9 +106,14 @@ impl RequestFields {
             ([], Name::MaxTokens) => self.max_tokens.add(number, is_text),
             ([], Name::MaxCompletionTokens) => self.max_completion_tokens.add(number, is_text),
             ([], Name::MaxOutputTokens) => self.max_output_tokens.add(number, is_text),
-            ([Name::GenerationConfig], Name::MaxOutputTokens) => self.config.add(number, is_text),
+            ([Name::GenerationConfig], Name::GeminiMaxOutputTokens | Name::MaxOutputTokens) => {
+                self.config.add(number, is_text);
+            }
             // In other places, a name that short may mean anything.
-            ([] | [Name::GenerationConfig | Name::Parameters], Name::N | Name::BestOf)
+            (
+                [] | [Name::GenerationConfig | Name::OtherConfig | Name::Parameters],
+                Name::N | Name::BestOf,
+            )
             | ([Name::Item | Name::Batch, ..], Name::N | Name::BestOf) => self.found(name, number),
             (_, Name::N | Name::BestOf) => {}
             _ => self.found(name, number),
@@ -132,6 +137,7 @@ pub(super) const fn is_bound(name: Name) -> bool {
     matches!(
         name,
         Name::BestOf
+            | Name::GeminiMaxOutputTokens
             | Name::MaxCompletionTokens
             | Name::MaxOutputTokens
             | Name::MaxTokens

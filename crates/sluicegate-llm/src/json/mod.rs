@@ -121,6 +121,11 @@ impl Json {
         }
     }
 
+    /// Whether anything but white space was read.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.expect != Expect::Value || !self.path.is_empty()
+    }
+
     /// Whether the bytes so far are a whole document.
     pub(crate) fn is_complete(&self) -> bool {
         self.expect == Expect::End
@@ -333,9 +338,9 @@ impl Json {
         }
         match u8::try_from(code) {
             Ok(ascii) if ascii.is_ascii() => self.keep(ascii),
-            // Two of them may be letters of a name; see `Name::of`.
-            _ if is_key && code == 0x212a => self.keep(b'k'),
-            _ if is_key && code == 0x17f => self.keep(b's'),
+            // Two of them may be letters of a name in another spelling; see `Name::of`.
+            _ if is_key && code == 0x212a => self.keep(b'K'),
+            _ if is_key && code == 0x17f => self.keep(b'S'),
             // Most take three bytes in UTF-8. A byte that UTF-8 never has, so that no name can come of it.
             _ => self.keep_all(&[0xff; 3]),
         }

@@ -62,6 +62,8 @@ pub(crate) enum Name {
     Other,
     /// An item of an array has no name.
     Item,
+    /// What a model has found, and where.
+    Annotations,
     Audio,
     Batch,
     BestOf,
@@ -79,14 +81,18 @@ pub(crate) enum Name {
     /// A file that the service has, or fetches.
     FileReference,
     GenerationConfig,
+    /// The same, spelled in another way.
+    OtherConfig,
     Id,
     Input,
     InputTokens,
     InputTokensDetails,
-    /// Bounds of the output: of Chat Completions and Messages; of Responses and Gemini; and of other APIs.
+    /// Bounds of the output: of Chat Completions and Messages, of Responses, and of Gemini, each as its API spells it.
     MaxCompletionTokens,
     MaxOutputTokens,
+    GeminiMaxOutputTokens,
     MaxTokens,
+    /// Of other APIs, or spelled in another way. Most services read names byte for byte, and do not know such a bound.
     OtherBound,
     MediaType,
     /// An image, a recording or a video.
@@ -123,8 +129,17 @@ impl Name {
         if key.len() > KEPT {
             return Self::Other;
         }
+        match key {
+            b"generation_config" | b"generationConfig" => return Self::GenerationConfig,
+            b"max_completion_tokens" => return Self::MaxCompletionTokens,
+            b"max_output_tokens" => return Self::MaxOutputTokens,
+            b"maxOutputTokens" => return Self::GeminiMaxOutputTokens,
+            b"max_tokens" => return Self::MaxTokens,
+            _ => {}
+        }
         let mut lower = [0; KEPT];
         match fold(key, &mut lower) {
+            b"annotations" => Self::Annotations,
             b"audio" => Self::Audio,
             b"batch" | b"requests" => Self::Batch,
             b"best_of" => Self::BestOf,
@@ -143,22 +158,23 @@ impl Name {
             | b"file_url" | b"fileuri" | b"input_file_id" | b"thread_id" | b"uri" => {
                 Self::FileReference
             }
-            b"generation_config" | b"generationconfig" => Self::GenerationConfig,
+            b"generation_config" | b"generationconfig" => Self::OtherConfig,
             b"id" => Self::Id,
             b"image_url" | b"audio_url" | b"video_url" => Self::MediaUrl,
             b"inline_data" | b"inlinedata" | b"input_audio" | b"source" => Self::Source,
             b"input" => Self::Input,
             b"input_tokens" => Self::InputTokens,
             b"input_tokens_details" => Self::InputTokensDetails,
-            b"max_completion_tokens" => Self::MaxCompletionTokens,
-            b"max_output_tokens" | b"maxoutputtokens" => Self::MaxOutputTokens,
-            b"max_tokens" => Self::MaxTokens,
             b"budget_tokens"
+            | b"max_completion_tokens"
             | b"max_gen_len"
             | b"max_new_tokens"
+            | b"max_output_tokens"
+            | b"max_tokens"
             | b"max_tokens_to_sample"
             | b"maxcompletiontokens"
             | b"maxnewtokens"
+            | b"maxoutputtokens"
             | b"maxtokencount"
             | b"maxtokens"
             | b"n_predict"

@@ -45,6 +45,25 @@ fn bounds_of_another_api_lower_nothing() {
     }
 }
 
+/// Most services compare names byte for byte, and do not know such a bound.
+#[test]
+fn a_bound_in_another_spelling_lowers_nothing() {
+    for text in [
+        r#"{"messages": [], "Max_Tokens": 1}"#,
+        r#"{"MAX_COMPLETION_TOKENS": 1}"#,
+        r#"{"max_to\u212aens": 1}"#,
+        r#"{"input": "a", "Max_Output_Tokens": 1}"#,
+        r#"{"maxOutputTokens": 1}"#,
+        r#"{"input": "a", "maxOutputTokens": 1}"#,
+        r#"{"contents": [{}], "generationConfig": {"maxoutputtokens": 1}}"#,
+        r#"{"contents": [{}], "generationconfig": {"maxOutputTokens": 1}}"#,
+    ] {
+        assert_eq!(output(text), 1_000, "{text}");
+        assert_eq!(output(&text.replace(": 1}", ": 50000}")), 50_000, "{text}");
+    }
+    assert_eq!(output(r#"{"max_tokens": 7, "Max_Tokens": 1}"#), 7);
+}
+
 #[test]
 fn bounds_of_any_name_and_in_any_place_raise_the_output() {
     for text in [
