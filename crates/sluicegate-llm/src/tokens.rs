@@ -117,8 +117,9 @@ fn no_estimate() -> Missing {
 /// | --- | --- |
 /// | the usage is final | what was used, even beyond the limit: the next requests wait for it |
 /// | the client has gone, the stream broke, or the model did not report | the larger of the reservation and what was seen |
-/// | the status is 400 or more, and no usage was reported | nothing |
-/// | there is no `TokenUsage` | the [`Cost`](sluicegate_core::Cost) that the handler left, else the reservation |
+/// | there is no `TokenUsage`, and the handler left a [`Cost`](sluicegate_core::Cost) | that cost, whatever the status is |
+/// | the status is 400 or more, and neither was reported | nothing |
+/// | neither was reported | the reservation |
 ///
 /// ```
 /// use sluicegate::{Claim, Limit};
@@ -151,8 +152,7 @@ impl Settlement for UsedTokens {
                 let seen = usage.usage().counted(self.count);
                 if seen == 0 && is_error(reply) { 0 } else { seen.max(charged) }
             }
-            None if is_error(reply) => 0,
-            None => reply.cost().unwrap_or(charged),
+            None => reply.cost().unwrap_or(if is_error(reply) { 0 } else { charged }),
         }
     }
 

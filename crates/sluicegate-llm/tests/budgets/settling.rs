@@ -116,6 +116,21 @@ async fn a_layer_without_anybody_who_reads_the_usage_counts_its_answers() {
     assert_eq!(layer.counts().unread, 1);
 }
 
+#[tokio::test]
+async fn a_cost_that_a_handler_reports_with_an_error_is_charged() {
+    let store = Memory::builder().clock(ManualClock::new()).build();
+    let rule = Limit::per_minute(1_000).by(Global).cost(10).settle_by(used_tokens(Count::All));
+    let layer = RateLimitLayer::new(rule).store(store);
+    let service = layer.layer(service_fn(|_: Request<()>| async {
+        let failed = Response::builder().status(500).extension(sluicegate::Cost(1_000));
+        Ok::<_, std::convert::Infallible>(failed.body(String::new()).unwrap())
+    }));
+    for status in [500, 429] {
+        let response = service.clone().oneshot(Request::new(())).await.unwrap();
+        assert_eq!(response.status(), status);
+    }
+}
+
 /// What one limit holds is kept until the end of the body, and what another counts is settled before.
 #[tokio::test]
 async fn a_place_is_held_beyond_the_usage() {
