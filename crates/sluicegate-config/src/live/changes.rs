@@ -24,6 +24,8 @@ pub struct Changes {
     pub removed: Vec<String>,
     /// The names of changed rules.
     pub changed: Vec<String>,
+    /// The names of those with another key. What was spent by the old key is not counted.
+    pub rekeyed: Vec<String>,
     /// Changed limits.
     pub limits: Vec<LimitChange>,
     /// Other changed settings, by their name in the document, such as `tiers` and `customers`.
@@ -54,10 +56,10 @@ impl LimitChange {
         self.new.iter().any(|new| !self.old.iter().any(|old| period(old) == period(new)))
     }
 
-    /// Whether the new limits start from zero, because their periods, algorithms or cases share no budget with the
+    /// Whether one of the new limits starts from zero, because its period, algorithm or case shares no budget with the
     /// old ones.
     pub fn begins_afresh(&self) -> bool {
-        !self.new.iter().any(|new| self.old.iter().any(|old| old.id() == new.id()))
+        self.new.iter().any(|new| !self.old.iter().any(|old| old.id() == new.id()))
     }
 }
 
@@ -87,7 +89,12 @@ impl Changes {
         for (name, rule) in &new {
             match old.get(name) {
                 None => self.added.push((*name).to_owned()),
-                Some(before) if before != rule => self.changed.push((*name).to_owned()),
+                Some(before) if before != rule => {
+                    self.changed.push((*name).to_owned());
+                    if before.key != rule.key {
+                        self.rekeyed.push((*name).to_owned());
+                    }
+                }
                 Some(_) => {}
             }
         }
@@ -183,9 +190,15 @@ impl fmt::Display for Changes {
             }
         }
         let changed = self.changed.iter().map(String::as_str);
-        let changed: Vec<_> = changed.filter(|name| !with_limits.contains(name)).collect();
+        let is_told = |name: &str| {
+            with_limits.contains(name) || self.rekeyed.iter().any(|rekeyed| rekeyed == name)
+        };
+        let changed: Vec<_> = changed.filter(|name| !is_told(name)).collect();
         if !changed.is_empty() {
             lists.push(format!("changed {}", changed.join(", ")));
+        }
+        for name in &self.rekeyed {
+            lists.push(format!("changed {name} (another key: what was spent is not counted)"));
         }
         lists.extend(self.limits.iter().map(LimitChange::to_string));
         if !self.settings.is_empty() {

@@ -152,6 +152,37 @@ fn a_change_of_period_is_told() {
     assert!(!changes.to_string().contains("another period"), "{changes}");
 }
 
+/// The clients of one case have their whole budget again, and all clients after another key.
+#[test]
+fn a_change_that_resets_a_part_of_what_was_spent_is_told() {
+    let text = r#"
+        [[rules]]
+        name = "api"
+        key = "ip"
+        limits = ["100/minute"]
+        cases = [
+            { when = { path = "/search" }, limits = ["10/minute"] },
+            { when = { path = "/export" }, limits = ["5/minute"] },
+        ]
+    "#;
+    let place = Place::with(text);
+    let live = place.open();
+    let mut told = |text: &str| {
+        place.write(text);
+        live.reload().expect("valid policies").to_string()
+    };
+    let case = text.replace("/export", "/exports");
+    let changes = told(&case);
+    assert!(changes.starts_with("api: "), "{changes}");
+    assert!(changes.ends_with(" (what was spent is not counted)"), "{changes}");
+    // Other numbers keep what was spent.
+    let numbers = case.replace("5/minute", "6/minute");
+    let changes = told(&numbers);
+    assert!(!changes.contains("not counted"), "{changes}");
+    let key = numbers.replace("\"ip\"", "\"path\"");
+    assert_eq!(told(&key), "changed api (another key: what was spent is not counted)");
+}
+
 #[test]
 fn policies_that_code_made_are_replaced_by_code() {
     let live = Live::of(policies(&everybody(10)));
