@@ -227,11 +227,16 @@ fn words(changes: &Changes) -> Vec<String> {
     let named = |what: &'static str, names: &[String]| {
         names.iter().map(move |name| format!("{what} {name}")).collect::<Vec<_>>()
     };
-    let told: BTreeSet<_> = changes.limits.iter().map(|limit| &limit.name).collect();
+    let limits = changes.limits.iter().map(|limit| &limit.name);
+    let told: BTreeSet<_> = limits.chain(&changes.rekeyed).collect();
     let others = changes.changed.iter().filter(|name| !told.contains(name));
     let mut words = named("added", &changes.added);
     words.extend(named("removed", &changes.removed));
     words.extend(changes.limits.iter().map(|limit| format!("changed {limit}")));
+    let rekeyed = changes.rekeyed.iter();
+    words.extend(
+        rekeyed.map(|name| format!("changed {name} (another key: what was spent is not counted)")),
+    );
     words.extend(others.map(|name| format!("changed {name}")));
     words.extend(changes.settings.iter().map(|setting| format!("changed {setting}")));
     words
