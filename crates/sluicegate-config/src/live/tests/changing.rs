@@ -167,7 +167,7 @@ fn a_change_that_resets_a_part_of_what_was_spent_is_told() {
     "#;
     let place = Place::with(text);
     let live = place.open();
-    let mut told = |text: &str| {
+    let told = |text: &str| {
         place.write(text);
         live.reload().expect("valid policies").to_string()
     };
