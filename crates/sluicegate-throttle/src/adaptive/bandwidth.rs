@@ -26,6 +26,9 @@ const OVERLOADED: u64 = 8;
 /// fewer it may be one route that hangs, and at half the limit the others would get half as much.
 const ANSWERED: u64 = 3;
 
+/// Until something was served, clients that leave sooner than this say nothing, in microseconds.
+const EARLY: f64 = 100_000.0;
+
 /// Multiplies the highest rate at which requests ended by the shortest mean time that they took. By Little's law, the
 /// product is the number of requests that keeps the server busy without a queue inside it.
 ///
@@ -45,7 +48,7 @@ pub struct Bandwidth {
     past: [Option<(f64, f64)>; WINDOW],
     /// Requests whose clients have left, less [`ANSWERED`] for each that was answered.
     unanswered: u64,
-    /// The mean microseconds of the last requests that were answered.
+    /// The mean microseconds to the response of the last requests that were served.
     usual: Option<f64>,
 }
 
@@ -140,9 +143,9 @@ impl Algorithm for Bandwidth {
 
     fn update(&mut self, sample: Sample) {
         let limit = self.limit() as u64;
-        if !sample.is_overload {
+        if let (Some(time), false) = (sample.answered, sample.is_overload) {
             self.unanswered = self.unanswered.saturating_sub(ANSWERED);
-            let (time, usual) = (sample.time as f64, self.usual.unwrap_or(sample.time as f64));
+            let (time, usual) = (time as f64, self.usual.unwrap_or(time as f64));
             self.usual = Some(usual + (time - usual) / 16.0);
         }
         let phase = &mut self.current;
@@ -166,12 +169,16 @@ impl Algorithm for Bandwidth {
     ///
     /// Above some limit, each request waits in the server for longer than its client does. Little is answered then, so
     /// little is measured that lowers the limit, and what is answered was quick by chance.
-    fn cancelled(&mut self, sample: Sample) {
+    fn update_unmeasured(&mut self, sample: Sample) {
+        if sample.answered.is_some() {
+            self.unanswered = self.unanswered.saturating_sub(ANSWERED);
+            return;
+        }
         let limit = self.limit();
         // A client that leaves sooner than others are answered says nothing about the load, and one that resets each
         // request at once must not lower the limit. Where the limit has held nobody back, a lower one does not help.
-        let is_early = self.usual.is_some_and(|usual| (sample.time as f64) < usual);
-        if is_early || sample.in_flight < limit {
+        let least = self.usual.unwrap_or(EARLY);
+        if sample.in_flight < limit || (sample.time as f64) < least {
             return;
         }
         self.unanswered += 1;
@@ -179,7 +186,8 @@ impl Algorithm for Bandwidth {
             // What was measured at the limit before is not true of this one.
             *self = Self {
                 base: (self.base / 2.0).max(self.min),
-                is_starting: false,
+                // Nothing was served yet, so nothing is known.
+                is_starting: self.usual.is_none(),
                 current: Phase::default(),
                 past: [None; WINDOW],
                 unanswered: 0,

@@ -26,13 +26,12 @@ pub trait Algorithm: fmt::Debug + Send {
     /// How many requests may run at once: at least 1.
     fn limit(&self) -> usize;
 
-    /// Called when a request has ended. It is not called for cancelled requests, nor for failures that have nothing to
-    /// do with load.
+    /// Called when a request has ended that was served, or that met an overload.
     fn update(&mut self, sample: Sample);
 
-    /// Called when a client has left before its response began. One client says little about the server. If nearly all
-    /// leave, none of the other requests may ever be answered in time.
-    fn cancelled(&mut self, sample: Sample) {
+    /// Called for all other requests: their clients have left, or they failed for reasons that have nothing to do with
+    /// load. Their time says nothing about the server. If nearly all clients leave unanswered, it does.
+    fn update_unmeasured(&mut self, sample: Sample) {
         let _ = sample;
     }
 
@@ -62,6 +61,8 @@ pub struct Sample {
     pub now: u64,
     /// Microseconds from the moment it left the queue to its end.
     pub time: u64,
+    /// Microseconds from that moment to the beginning of its response. `None` if its client has left before.
+    pub answered: Option<u64>,
     /// How many requests ran when it was started, itself included.
     pub in_flight: usize,
     /// Whether the server was overloaded.

@@ -4,11 +4,19 @@ use super::*;
 
 const MS: u64 = 1_000;
 
+fn served(now: u64, time: u64, in_flight: usize) -> Sample {
+    Sample { now, time, answered: Some(time), in_flight, is_overload: false }
+}
+
+fn left(now: u64, time: u64, in_flight: usize) -> Sample {
+    Sample { answered: None, ..served(now, time, in_flight) }
+}
+
 #[test]
 fn no_limit_grows_while_less_than_half_of_it_is_in_use() {
     let mut bandwidth = Bandwidth::default();
     for _ in 0..100 {
-        bandwidth.update(Sample { now: 0, time: 10 * MS, in_flight: 4, is_overload: false });
+        bandwidth.update(served(0, 10 * MS, 4));
         assert_eq!(bandwidth.limit(), 20);
     }
 }
@@ -17,7 +25,7 @@ fn no_limit_grows_while_less_than_half_of_it_is_in_use() {
 fn overload_lowers_the_default_limit() {
     let mut bandwidth = Bandwidth::new(100, 2, 1_000);
     for now in 0..4_000 {
-        let sample = Sample { now: now * MS, time: 1, in_flight: 10, is_overload: true };
+        let sample = Sample { is_overload: true, ..served(now * MS, 1, 10) };
         bandwidth.update(sample);
     }
     assert!(bandwidth.limit() < 60, "{}", bandwidth.limit());
@@ -34,7 +42,7 @@ fn a_few_overloads_do_not_lower_the_limit_and_many_do() {
             let time = 10 * MS * limit.max(200) as u64 / 200;
             now += time / limit as u64;
             let is_overload = number % one_in == 0;
-            bandwidth.update(Sample { now, time, in_flight: limit, is_overload });
+            bandwidth.update(Sample { is_overload, ..served(now, time, limit) });
         }
         bandwidth.limit()
     };
@@ -76,13 +84,11 @@ impl Busy {
             self.now += STEP;
             self.running.iter_mut().take(self.slots).for_each(|(.., left)| *left -= STEP);
             let now = self.now;
-            let sample =
-                |since, in_flight| Sample { now, time: now - since, in_flight, is_overload: false };
             for at in (0..self.slots.min(self.running.len())).rev() {
                 if self.running[at].2 == 0 {
                     let (since, in_flight, _) = self.running.remove(at).unwrap();
                     answered += u64::from(until - now < 1_000 * MS);
-                    bandwidth.update(sample(since, in_flight));
+                    bandwidth.update(served(now, now - since, in_flight));
                     self.start(bandwidth.limit());
                 }
             }
@@ -90,7 +96,7 @@ impl Busy {
                 && now - since >= self.patience
             {
                 self.running.pop_front();
-                bandwidth.cancelled(sample(since, in_flight));
+                bandwidth.update_unmeasured(left(now, now - since, in_flight));
                 self.start(bandwidth.limit());
             }
             self.start(bandwidth.limit());
@@ -140,18 +146,31 @@ fn clients_that_leave_for_other_reasons_do_not_lower_the_limit() {
     let mut server = Busy::new(8, 20 * MS, 500 * MS);
     server.pass(&mut bandwidth, 60);
     let limit = bandwidth.learnt();
-    let sample = |time, in_flight| Sample { now: 0, time, in_flight, is_overload: false };
     for _ in 0..10_000 {
         // Sooner than anybody is answered, and where there was room.
-        bandwidth.cancelled(sample(5 * MS, 10_000));
-        bandwidth.cancelled(sample(500 * MS, 2));
+        bandwidth.update_unmeasured(left(0, 5 * MS, 10_000));
+        bandwidth.update_unmeasured(left(0, 500 * MS, 2));
     }
     assert_eq!(bandwidth.learnt(), limit);
     // Two thirds of them.
     for number in 0..1_000 {
-        bandwidth.cancelled(sample(500 * MS, 10_000));
-        bandwidth.cancelled(sample(500 * MS, 10_000));
-        bandwidth.update(Sample { now: number * 20 * MS, ..sample(20 * MS, 1) });
+        bandwidth.update_unmeasured(left(0, 500 * MS, 10_000));
+        bandwidth.update_unmeasured(left(0, 500 * MS, 10_000));
+        bandwidth.update(served(number * 20 * MS, 20 * MS, 1));
     }
     assert_eq!(bandwidth.learnt(), limit);
+    // Two thirds leave, and the others are answered, if only in part or with an error.
+    let answered = Sample { answered: Some(20 * MS), ..left(0, 500 * MS, 10_000) };
+    for _ in 0..10_000 {
+        (0..2).for_each(|_| bandwidth.update_unmeasured(left(0, 500 * MS, 10_000)));
+        bandwidth.update_unmeasured(answered);
+    }
+    assert_eq!(bandwidth.learnt(), limit);
+}
+
+#[test]
+fn clients_that_reset_each_request_at_once_do_not_lower_a_limit_that_has_measured_nothing() {
+    let mut bandwidth = Bandwidth::default();
+    (0..10_000).for_each(|_| bandwidth.update_unmeasured(left(0, MS, 20)));
+    assert_eq!(bandwidth.limit(), 20);
 }

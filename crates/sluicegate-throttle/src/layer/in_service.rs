@@ -204,7 +204,7 @@ impl InService {
 
     /// The head of the response is there, since the last poll. Returns what the body holds.
     ///
-    /// Until its body has ended, the request counts as cut off.
+    /// Until its body has ended, the request counts as cancelled.
     #[inline(always)]
     pub(super) fn answered(mut self, head: impl FnOnce() -> Head, hold_until: HoldUntil) -> Self {
         if let Some(counted) = &mut self.0 {
@@ -270,6 +270,9 @@ impl CountedRequest {
     fn answered(&mut self, head: Head, hold_until: HoldUntil) -> bool {
         self.reported = head.reported;
         self.left = head.length;
+        if let Some(running) = &mut self.running {
+            running.answer(self.paused);
+        }
         self.at_end = match head.status {
             // It says how busy a limit further in is, and not how long this server takes.
             _ if head.is_refusal => Completion::Error,
@@ -287,9 +290,10 @@ impl CountedRequest {
             // How long a connection stays open says nothing about the load.
             self.at_end = Completion::Error;
         }
-        // However an upgraded connection is closed, its request was served.
-        let is_served = is_over || head.is_upgrade;
-        self.completion = if is_served { self.at_end } else { Completion::CutOff };
+        if is_over || head.is_upgrade {
+            // However a connection is closed after that, its request was served.
+            self.completion = self.at_end;
+        }
         is_over
     }
 

@@ -100,8 +100,7 @@ impl Shared {
         let actual = self.unit.cost(measured, self.reported);
         // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
         // lower it, because a request that is too slow for its client is still expensive. A place is free again.
-        let was_cut_short = matches!(completion, Completion::Cancelled | Completion::CutOff);
-        let is_whole = !was_cut_short || self.unit == Unit::PlaceTime;
+        let is_whole = completion != Completion::Cancelled || self.unit == Unit::PlaceTime;
         let is_known = |actual: &u64| is_whole || *actual > running.cost();
         if let Some(actual) = actual.filter(is_known) {
             state.predictor.learn_for(key, running.flow(), running.class(), actual);

@@ -158,13 +158,18 @@ impl Scheduler {
         self.run_times.learn(&running, time, cost, completion);
         let is_overload = completion == Completion::Overload;
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
-            let sample = Sample { now, time, in_flight: running.in_flight, is_overload };
+            // A response that is there at the end needs no beginning of its own.
+            let is_cancelled = completion == Completion::Cancelled;
+            let answered = running.answered.or((!is_cancelled).then_some(now));
+            let answered = answered.map(|at| at.saturating_sub(running.started));
+            let sample = Sample { now, time, answered, in_flight: running.in_flight, is_overload };
             match completion {
+                // Taken back before it ran.
+                _ if running.in_flight == 0 => {}
                 Completion::Success | Completion::Overload => algorithm.update(sample),
-                Completion::Cancelled => algorithm.cancelled(sample),
-                // A handler that fails at once would look like a fast server, and a client that reads slowly like a slow
+                // A handler that fails at once would look like a fast server, and one whose client has left like a slow
                 // one. Neither says anything about the capacity.
-                Completion::Error | Completion::CutOff => {}
+                Completion::Error | Completion::Cancelled => algorithm.update_unmeasured(sample),
             }
             // A queue for a time holds another cost at another limit.
             self.resize();
@@ -178,11 +183,11 @@ impl Scheduler {
             self.run_times.give_back_try(running.key);
         }
         // Its time says nothing about others with its key.
-        let running = Running { key: None, is_tried: false, ..running };
+        let running = Running { key: None, is_tried: false, in_flight: 0, ..running };
         let counts = &mut self.counts[running.class.rank()];
         counts.started -= 1;
         counts.cancelled += 1;
-        self.done(now, running, Some(0), Completion::Error, out);
+        self.done(now, running, Some(0), Completion::Cancelled, out);
     }
 
     /// Removes a request whose client has gone from the queue. Its cost is free at once. Returns whether it was still

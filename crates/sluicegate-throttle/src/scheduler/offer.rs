@@ -121,6 +121,8 @@ pub struct Running {
     /// Whether it was started although it was expected to take too long for its client.
     pub(super) is_tried: bool,
     pub(super) key: Option<u64>,
+    /// When its response began.
+    pub(super) answered: Option<u64>,
 }
 
 impl Running {
@@ -138,7 +140,13 @@ impl Running {
             in_flight: 0,
             is_tried,
             key: offer.key,
+            answered: None,
         }
+    }
+
+    /// Its response begins `now`, in microseconds. For requests that are done at that moment, this is not needed.
+    pub const fn answer(&mut self, now: u64) {
+        self.answered = Some(now);
     }
 
     /// Its class.
@@ -176,10 +184,8 @@ pub enum Completion {
     Overload,
     /// Another error. It says nothing about the load.
     Error,
-    /// The client has gone before its response began.
+    /// The client has gone. See [`Running::answer`].
     Cancelled,
-    /// The client has gone while it received the response. It says nothing about the load.
-    CutOff,
 }
 
 /// The queue of one class and partition.

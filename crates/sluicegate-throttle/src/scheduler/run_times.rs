@@ -110,7 +110,7 @@ impl RunTimes {
         let cost = cost.max(running.cost);
         // A request that was cut short would have taken at least this long.
         // Such a time is a lower bound. It counts where it is longer than expected, which it then proves wrong.
-        let was_cut_short = !matches!(completion, Completion::Success | Completion::Error);
+        let was_cut_short = matches!(completion, Completion::Cancelled | Completion::Overload);
         let is_longer = |key| time > self.expected(Some(key), cost);
         if is_success || was_cut_short && key.is_some_and(is_longer) {
             if let Some(key) = key {

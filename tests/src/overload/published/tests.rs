@@ -5,7 +5,7 @@ use super::*;
 const MS: u64 = 1_000;
 
 fn sample(time: u64, in_flight: usize) -> Sample {
-    Sample { now: 0, time, in_flight, is_overload: false }
+    Sample { now: 0, time, answered: Some(time), in_flight, is_overload: false }
 }
 
 fn overload() -> Sample {

@@ -69,7 +69,13 @@ fn an_adaptive_limit_goes_on_from_what_was_learnt() {
     assert_eq!(algorithm.limit(), 500);
     // It goes on learning from there.
     for now in 0..10_000 {
-        algorithm.update(Sample { now, time: 1_000, in_flight: 500, is_overload: true });
+        algorithm.update(Sample {
+            now,
+            time: 1_000,
+            answered: Some(1_000),
+            in_flight: 500,
+            is_overload: true,
+        });
     }
     assert!(algorithm.limit() <= 500, "{algorithm:?}");
 

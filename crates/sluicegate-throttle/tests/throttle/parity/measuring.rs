@@ -113,8 +113,8 @@ impl Algorithm for Leaving {
 
     fn update(&mut self, _: Sample) {}
 
-    fn cancelled(&mut self, _: Sample) {
-        self.0 -= 1;
+    fn update_unmeasured(&mut self, sample: Sample) {
+        self.0 -= usize::from(sample.answered.is_none());
     }
 }
 
