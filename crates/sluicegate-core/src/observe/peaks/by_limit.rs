@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{LEVELS, PeakStep, Peaks, level, level_of};
 use crate::key::hash::KeyHash;
-use crate::limit::{Limit, LimitInternals as _};
+use crate::limit::Limit;
 use crate::store::charge::{Charge, Debit};
 
 /// The number of limits whose keys are counted. Rules can choose a limit for each request, and files change.
@@ -79,8 +79,7 @@ impl PeaksByLimit {
     }
 
     fn of(&self, limit: &Limit, window: Duration) -> Option<&PeaksOfLimit> {
-        // Tiers of a rule, and a rule before and after a reload, have one identity and different windows.
-        let is_same = |peaks: &&PeaksOfLimit| peaks.limit.is_same(limit);
+        let is_same = |peaks: &&PeaksOfLimit| peaks.limit.id() == limit.id();
         self.iter().find(is_same).or_else(|| self.make(limit, window))
     }
 
@@ -89,9 +88,7 @@ impl PeaksByLimit {
         let new = || Box::new(PeaksOfLimit::new(*limit, window, self.keys));
         // Another thread may fill the slot meanwhile, with the same limit or another one.
         let mut made = self.limits.iter().map(|slot| &**slot.get_or_init(new));
-        let found = made.find(|peaks| peaks.limit.is_same(limit));
-        // Without room, those of other numbers are better than none.
-        found.or_else(|| self.iter().find(|peaks| peaks.limit.id() == limit.id()))
+        made.find(|peaks| peaks.limit.id() == limit.id())
     }
 
     fn iter(&self) -> impl Iterator<Item = &PeaksOfLimit> {
@@ -212,26 +209,6 @@ mod tests {
         assert_eq!((hour.limit, steps(hour).last()), (other, Some(&(120, 1, 5))));
         peaks.clear();
         assert_eq!((peaks.snapshot()[0].followed, &*peaks.snapshot()[0].steps), (0, &[][..]));
-    }
-
-    /// Tiers of a rule, or its numbers before and after a reload.
-    #[test]
-    fn limits_of_one_name_with_other_numbers_have_peaks_of_their_own() {
-        let peaks = PeaksByLimit::new(1_000);
-        let tiers = [Limit::per_minute(60), Limit::per_hour(1_000)];
-        let [minute, hour] = tiers.map(|limit| limit.named("api").carried());
-        for second in 0..120 {
-            note(&peaks, minute, 1, second * 1_000_000);
-            note(&peaks, hour, 2, second * 1_000_000);
-        }
-        let [first, second] = &*peaks.snapshot() else { panic!("two limits") };
-        assert_eq!((first.limit, steps(first).last()), (minute, Some(&(60, 1, 2))));
-        assert_eq!((second.limit, second.window.as_secs()), (hour, 3_600));
-        assert_eq!(steps(second).last().map(|(level, keys, _)| (*level, *keys)), Some((120, 1)));
-        // With all places taken, they are still counted.
-        (0..1_000).for_each(|count| note(&peaks, Limit::per_hour(count + 1), 1, 0));
-        note(&peaks, Limit::per_day(9).named("api").carried(), 3, 0);
-        assert_eq!(peaks.snapshot()[0].followed, 2);
     }
 
     #[test]
