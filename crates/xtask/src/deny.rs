@@ -21,7 +21,7 @@ pub(crate) fn check_dependencies() -> Result<Vec<String>, Failure> {
     Step::new("dependencies", command).run()?;
 
     let mut fetch = tool.command();
-    // The index says which versions were withdrawn.
+    // Offline, nothing else can be fetched.
     fetch.args(["fetch", "db", "index"]);
     if let Err(failure) = Step::new("advisory database", fetch).fetch() {
         return Ok(vec![format!(

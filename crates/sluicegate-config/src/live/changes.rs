@@ -56,10 +56,13 @@ impl LimitChange {
         self.new.iter().any(|new| !self.old.iter().any(|old| period(old) == period(new)))
     }
 
-    /// Whether one of the new limits starts from zero, because its period, algorithm or case shares no budget with the
-    /// old ones.
+    /// Whether one of the new limits starts from zero in place of an old one, because its period, algorithm or case shares
+    /// no budget with the old ones. A limit that is only added takes nothing away.
     pub fn begins_afresh(&self) -> bool {
-        self.new.iter().any(|new| !self.old.iter().any(|old| old.id() == new.id()))
+        let lacks =
+            |limits: &[Limit], limit: &Limit| limits.iter().all(|one| one.id() != limit.id());
+        self.new.iter().any(|new| lacks(&self.old, new))
+            && self.old.iter().any(|old| lacks(&self.new, old))
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{fmt, fs};
+use std::{fmt, fs, io};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
@@ -69,7 +69,11 @@ impl Follow for Live {
         let last = self.last();
         let contents = file.contents();
         let is_known = last.contents.as_ref() == Some(&contents);
-        let is_readable = !matches!(contents, Contents::Unreadable(..));
+        let is_readable = match &contents {
+            // That is told by an event when it is over.
+            Contents::Unreadable(kind, _) => *kind == io::ErrorKind::InvalidData,
+            _ => true,
+        };
         if let Some(contents) = Snapshot::settled(snapshot, contents, is_known) {
             // Errors are published as events.
             let _ = self.follow(file, last, contents);

@@ -212,11 +212,11 @@ impl<F: Follower> Follow for Following<F> {
     fn look(&self, snapshot: &mut Option<Snapshot<Found>>) -> bool {
         let found = self.texts.read();
         let is_known = self.follower.knows(&found);
-        let is_readable = found.values().all(Result::is_ok);
         if let Some(found) = Snapshot::settled(snapshot, found, is_known) {
             self.follower.changed(found);
         }
-        is_readable
+        // Most errors of a set of files last until somebody changes one, and it may be large.
+        true
     }
 
     fn unwatched(&self, reason: String) {

@@ -29,6 +29,14 @@ const OPERATIONS: usize = 100;
 /// Clients in one answer. With the longest names, that are 3 of the 4 MiB that an answer may have.
 const PAGE: i64 = 5_000;
 
+/// With these, etcd has written nothing.
+const REFUSALS: [Code; 4] = [
+    Code::PermissionDenied,
+    Code::Unauthenticated,
+    Code::InvalidArgument,
+    Code::FailedPrecondition,
+];
+
 /// A candidate for a mastership.
 #[derive(Debug)]
 pub(super) struct Candidate {
@@ -62,13 +70,13 @@ impl Candidate {
     async fn campaign(&self, roles: &watch::Sender<Role>) {
         // The largest that it has seen, so that fences grow even if etcd has lost its keys.
         let mut fence = 0;
-        let mut trouble = None;
+        let mut told = Vec::new();
         loop {
             let next = Instant::now() + self.lease / LOOKS;
             self.clean_up().await;
             match self.look(&mut fence, roles).await {
                 Ok(elected) => {
-                    trouble = None;
+                    told.clear();
                     if let Some((held, known)) = elected {
                         // An error is that of a call, and has ended the mastership.
                         let _ = self.lead(held, fence, known, roles).await;
@@ -76,9 +84,10 @@ impl Candidate {
                         self.resign().await;
                     }
                 }
-                // Said once, not at each look: a right that is missing is missing for good.
-                Err(status) if trouble != Some(status.code()) => {
-                    trouble = Some(status.code());
+                // Each kind is said once, not at each look: a right that is missing is missing for good, and members of a
+                // cluster are asked in turn.
+                Err(status) if !told.contains(&status.code()) => {
+                    told.push(status.code());
                     #[cfg(feature = "tracing")]
                     tracing::warn!(
                         address = %self.address,
@@ -148,9 +157,13 @@ impl Candidate {
             lost => {
                 // It may have been written even if there is no answer.
                 self.resign().await;
-                // Where another has won, or where etcd has refused. Otherwise each look would leave one behind. A key that was
-                // written may be the only sign that the list is incomplete.
-                if let (Some(longest), Ok(_)) = (longest, &lost) {
+                // Where another has won, or where etcd has refused. Otherwise each look would leave one behind. A key that may
+                // have been written may be the only sign that the list is incomplete.
+                let is_surely_lost = match &lost {
+                    Ok(_) => true,
+                    Err(status) => REFUSALS.contains(&status.code()),
+                };
+                if let (Some(longest), true) = (longest, is_surely_lost) {
                     let _ = self.cluster.revoke(longest).await;
                 }
                 lost.map(|_| None)

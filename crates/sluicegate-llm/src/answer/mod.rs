@@ -294,7 +294,7 @@ impl AnswerFields {
         // event of some streams has one, and not the last word.
         let covered = if self.says_usage { Some(self.text) } else { self.covered };
         let usage = self.usage();
-        let echo = self.echo.min(usage.input.saturating_mul(BELIEVED));
+        let echo = self.echo.min(usage.input.saturating_mul(BYTES_PER_TOKEN));
         covered == Some(self.text) && usage.output >= (self.text - echo) / BELIEVED
     }
 

@@ -175,6 +175,14 @@ fn a_change_that_resets_a_part_of_what_was_spent_is_told() {
     let changes = told(&case);
     assert!(changes.starts_with("api: "), "{changes}");
     assert!(changes.ends_with(" (what was spent is not counted)"), "{changes}");
+    // A case that is added takes nothing away.
+    let added = case.replace(
+        "cases = [",
+        "cases = [\n{ when = { path = \"/new\" }, limits = [\"1/minute\"] },",
+    );
+    let changes = told(&added);
+    assert!(!changes.contains("not counted"), "{changes}");
+    told(&case);
     // Other numbers keep what was spent.
     let numbers = case.replace("5/minute", "6/minute");
     let changes = told(&numbers);

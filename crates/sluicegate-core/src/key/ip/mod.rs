@@ -247,25 +247,24 @@ impl Ip {
         let hops = || hops(view.header_lines(&self.header), self.form).take(MAX_HOPS);
         match &self.trust {
             Trust::Nobody | Trust::Counted(0) => peer,
+            // A client that bypassed the proxies: what it says does not matter, and is not read.
+            Trust::Named(proxies) if !proxies.contains(peer) => peer,
             Trust::Named(proxies) => match client(peer, proxies, hops()) {
-                // Usually a client that bypassed the proxies.
-                client if client == peer => {
-                    self.charged_to_peer(view, peer, proxies.contains(peer))
-                }
+                client if client == peer => self.charged_to_peer(view, peer),
                 client => client,
             },
             Trust::Counted(count) => match hops().nth(count - 1).flatten() {
                 Some(client) => client,
-                None => self.charged_to_peer(view, peer, true),
+                None => self.charged_to_peer(view, peer),
             },
         }
     }
 
     /// If a proxy does not write the header, all of its clients share one key. This is reported once.
     #[cold]
-    fn charged_to_peer<V: View>(&self, view: &V, peer: IpAddr, is_proxy: bool) -> IpAddr {
+    fn charged_to_peer<V: View>(&self, view: &V, peer: IpAddr) -> IpAddr {
         let is_told = || self.is_told.load(Ordering::Relaxed);
-        if is_proxy && !is_told() && view.header_lines(&self.header).next().is_none() {
+        if !is_told() && view.header_lines(&self.header).next().is_none() {
             let is_first = !self.is_told.swap(true, Ordering::Relaxed);
             if is_first {
                 report::unforwarded(&self.header, peer);

@@ -91,9 +91,13 @@ fn outstanding(service: &CapacityService, resource: &str) -> Amount {
 
 /// Waits until everything is given back. A client that ends does not wait long for the answer.
 async fn nothing_is_outstanding(service: &CapacityService, resource: &str) {
-    while !outstanding(service, resource).is_zero() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let given_back = async {
+        while !outstanding(service, resource).is_zero() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // A lease that nobody gives back ends after a minute.
+    tokio::time::timeout(Duration::from_secs(30), given_back).await.expect("it is given back");
 }
 
 /// Leases 30 units, and waits for the first grant.

@@ -137,7 +137,7 @@ impl Format {
     pub(super) fn candidates(
         format: Option<&str>,
         names: &Names,
-        first: &str,
+        lines: &[&str],
     ) -> Result<Vec<Self>, String> {
         if let Some(format) = format.filter(|format| !NAMES.contains(format)) {
             if !format.contains(['$', '%']) {
@@ -160,7 +160,7 @@ impl Format {
         let is_meant = |name: &&str| format.is_none_or(|format| format == *name);
         let mut candidates = Vec::new();
         for (name, text) in TEMPLATES.iter().filter(|(name, _)| is_meant(name)) {
-            if *name == "main" && format.is_none() && !has_forwarded_for(first) {
+            if *name == "main" && format.is_none() && !have_forwarded_for(lines) {
                 continue;
             }
             let mut headers = Headers::default();
@@ -186,7 +186,7 @@ impl Format {
             }
         }
         if is_meant(&"csv") {
-            candidates.extend(Self::csv(first, names)?);
+            candidates.extend(Self::csv(lines.first().copied().unwrap_or_default(), names)?);
         }
         Ok(candidates)
     }
@@ -282,11 +282,19 @@ impl Format {
     }
 }
 
-/// Whether the fourth text between quotes, which is the last one, may be addresses. Other servers append other fields.
-fn has_forwarded_for(line: &str) -> bool {
-    let parts: Vec<_> = line.split('"').collect();
+/// Whether the fourth text between quotes, which is the last one, is addresses. Other servers append other fields. A client
+/// may send anything in it, so that a few lines do not decide.
+fn have_forwarded_for(lines: &[&str]) -> bool {
     let is_address = |text: &str| text.trim().parse::<IpAddr>().is_ok();
-    parts.len() == 9 && (parts[7] == "-" || parts[7].split(',').all(is_address))
+    let (mut empty, mut full) = (0, 0);
+    for line in lines {
+        match *line.split('"').collect::<Vec<_>>() {
+            [.., "-", _] if line.matches('"').count() == 8 => empty += 1,
+            [_, _, _, _, _, _, _, text, _] if text.split(',').all(is_address) => full += 1,
+            _ => {}
+        }
+    }
+    full > 0 && (empty + full) * 10 >= lines.len() * 9
 }
 
 /// The meaning of a name.

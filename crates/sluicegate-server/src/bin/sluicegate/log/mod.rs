@@ -120,15 +120,15 @@ impl LogFiles {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .take(SAMPLE)
             .collect();
-        let Some(line) = first.first() else {
+        if first.is_empty() {
             return match piece.too_long {
                 0 => Ok(()),
                 _ => Err(format!("its lines are longer than {LONGEST} bytes: it is no access log")
                     .into()),
             };
-        };
+        }
         let times = |format: &Format| TimeReader::new(zone.clone(), format.pattern.clone());
-        let candidates = Format::candidates(self.format.as_deref(), &self.fields, line)?;
+        let candidates = Format::candidates(self.format.as_deref(), &self.fields, &first)?;
         let mut best: Option<(Vec<Times>, Format)> = None;
         for format in candidates {
             let read = times_of(&format, &first, &mut times(&format));
@@ -191,7 +191,8 @@ fn is_newest_first(read: &[Times]) -> bool {
     let steps = read.windows(2).map(|pair| pair[1].logged.cmp(&pair[0].logged));
     let (back, other): (Vec<_>, Vec<_>) =
         steps.filter(|step| step.is_ne()).partition(|step| step.is_lt());
-    let is_lower = read.first().zip(read.last()).is_some_and(|(a, b)| b.logged < a.logged);
+    // Lines of less than that are sorted, whatever their order.
+    let is_lower = read.first().zip(read.last()).is_some_and(|(a, b)| a.logged - b.logged > WINDOW);
     is_lower && back.len() >= FEWEST && other.len() * 20 <= back.len()
 }
 

@@ -289,7 +289,7 @@ mod tests {
     const FORMAT: &str = "$remote_addr [$time_local] \"$request\"";
 
     fn log(source: impl Read + 'static) -> OrderedLog {
-        let format = Format::candidates(Some(FORMAT), &[], "").expect("a format").remove(0);
+        let format = Format::candidates(Some(FORMAT), &[], &[]).expect("a format").remove(0);
         let times = TimeReader::new(TimeZone::UTC, None);
         OrderedLog::new(PathBuf::new(), Source::of(Box::new(source)), format, times)
     }

@@ -234,7 +234,8 @@ impl Alternatives {
         let before = row.times();
         self.limits[..asked].iter_mut().for_each(|limit| limit.ask(row, at, cost));
         self.times += row.times() - before;
-        if self.times > self.most_times {
+        // Those of keys that have recovered are counted too, as long as nobody looks for them.
+        if self.times > self.most_times && self.forget_recovered(at) > self.most_times / 2 {
             self.times = 0;
             self.is_full = Some(format!("logs keep more than {} times", self.most_times));
             self.give_up();
@@ -242,13 +243,19 @@ impl Alternatives {
         is_new
     }
 
-    /// Lets go of keys that have recovered. If few have, there has to be more room.
-    #[cold]
-    fn let_go(&mut self, at: u64) {
+    /// Returns how many times the others keep.
+    fn forget_recovered(&mut self, at: u64) -> usize {
         let Self { rows, limits, .. } = self;
         rows.retain(|_, row| !limits.iter().all(|limit| limit.is_fresh(row, at)));
         self.times = rows.values().map(Row::times).sum();
-        if rows.len() <= self.room / 2 {
+        self.times
+    }
+
+    /// Lets go of keys that have recovered. If few have, there has to be more room.
+    #[cold]
+    fn let_go(&mut self, at: u64) {
+        self.forget_recovered(at);
+        if self.rows.len() <= self.room / 2 {
             return;
         }
         if self.room < self.most {

@@ -46,9 +46,10 @@ impl Covered {
         if window == DAY { self.days } else { self.hours }
     }
 
-    /// How long the log is.
-    pub(super) const fn whole(&self) -> f64 {
-        self.days
+    /// How long the log is: without nights, where it is too short for days.
+    pub(super) fn whole(&self) -> f64 {
+        let is_of_days = self.days >= 2.0 * f64::from(WINDOWS[DAY].seconds);
+        if is_of_days { self.days } else { self.hours }
     }
 }
 

@@ -45,11 +45,10 @@ fn is_general(segment: &str) -> bool {
         || version.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether the paths of a group are all that a rule for it would limit. Beneath `/api`, other groups are counted apart, and the
-/// file `/index.php` is in no group that has its name.
+/// Whether the paths of a group are all that a rule for it would limit. Beneath `/api`, other groups are counted apart.
 fn is_whole(group: &str) -> bool {
     let last = group.rsplit('/').next().unwrap_or_default();
-    !last.is_empty() && !is_general(last) && !last.contains('.')
+    !last.is_empty() && !is_general(last)
 }
 
 /// Whether a segment is rather a number or an identity than a word.

@@ -12,7 +12,8 @@ pub(super) struct Keying {
     hash: KeyHash,
     charge: Charge,
     /// Whether the log lacks what the key is made of.
-    pub(super) is_lacking: bool,
+    /// `None` as long as every request could be judged.
+    pub(super) is_lacking: Option<bool>,
     /// The key in TOML.
     pub(super) key: String,
     /// The settings of proxies in TOML, if there are any.
@@ -49,7 +50,7 @@ impl Keying {
             rule,
             hash: KeyHash::new(),
             charge: Charge::new(),
-            is_lacking: false,
+            is_lacking: None,
             key,
             proxies,
         })
@@ -66,10 +67,13 @@ impl Keying {
         let lacks = Lacks::default();
         let charged = self.rule.charge(&record.view_noting(&lacks), &mut self.charge);
         if !lacks.is_empty() {
-            self.is_lacking = true;
+            self.is_lacking.get_or_insert(true);
             return Err(format!("the log does not have {}", lacks.take().join(" and ")));
         }
-        charged.map_err(|missing| missing.to_string())?;
+        if let Err(missing) = charged {
+            self.is_lacking.get_or_insert(false);
+            return Err(missing.to_string());
+        }
         Ok(self.charge.debits().next().map(|debit| self.hash.of(0, &debit.key)))
     }
 

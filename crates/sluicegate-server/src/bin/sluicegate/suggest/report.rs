@@ -261,7 +261,7 @@ impl Findings<'_> {
             comment(format!(
                 "{share} of the requests are not among them, because they could not be judged: {missing}"
             ));
-            if !self.keying.is_lacking {
+            if self.keying.is_lacking == Some(false) {
                 comment(format!(
                     "Such a request is refused with 400. With `key = {{ optional = {} }}`, it passes without a limit.",
                     self.keying.key
@@ -315,7 +315,10 @@ impl Findings<'_> {
         }
         let _ = writeln!(text, "[[rules]]\nname = \"{name}\"\nkey = {}", self.keying.key);
         if let Some(path) = path {
-            let _ = writeln!(text, "when = {{ path = [\"{path}\", \"{path}/{{*rest}}\"] }}");
+            // A file such as `/index.php` counts in the group above it, unlike what is beneath it.
+            let is_file = path.rsplit('/').next().is_some_and(|last| last.contains('.'));
+            let itself = if is_file { String::new() } else { format!("\"{path}\", ") };
+            let _ = writeln!(text, "when = {{ path = [{itself}\"{path}/{{*rest}}\"] }}");
         }
         let mut limits = choice.limits();
         // Both would have the name of the rule.

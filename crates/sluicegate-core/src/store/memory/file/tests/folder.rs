@@ -100,7 +100,6 @@ fn a_file_that_is_removed_or_changed_while_the_store_runs_is_written_anew() {
     assert!(!folder.path().join("counts.bad").exists());
 }
 
-#[cfg(unix)]
 /// On a full disk, it would take the space that the next file needs.
 #[test]
 fn a_new_file_that_cannot_be_finished_is_removed_and_tried_again_later() {
@@ -121,6 +120,7 @@ fn a_new_file_that_cannot_be_finished_is_removed_and_tried_again_later() {
     assert!(file.is_file());
 }
 
+#[cfg(unix)]
 #[test]
 fn two_stores_do_not_write_one_file_after_its_lock_was_removed() {
     let folder = tempfile::tempdir().expect("a folder");
