@@ -120,13 +120,13 @@ impl LogFiles {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .take(SAMPLE)
             .collect();
-        if first.is_empty() {
+        let Some(line) = first.first() else {
             return match piece.too_long {
                 0 => Ok(()),
                 _ => Err(format!("its lines are longer than {LONGEST} bytes: it is no access log")
                     .into()),
             };
-        }
+        };
         let times = |format: &Format| TimeReader::new(zone.clone(), format.pattern.clone());
         let candidates = Format::candidates(self.format.as_deref(), &self.fields, &first)?;
         let mut best: Option<(Vec<Times>, Format)> = None;
