@@ -225,7 +225,7 @@ fn a_byte_order_mark_before_a_document_makes_no_difference() {
 
 #[test]
 fn text_that_the_model_has_not_written_does_not_make_a_usage_unbelievable() {
-    let found = "x".repeat(40_000);
+    let found = "x".repeat(36_000);
     let usage = r#""usage":{"prompt_tokens":9000,"completion_tokens":7}"#;
     let used = (Usage::new(9_000, 7), true);
     let annotation = format!(r#"{{"type":"url_citation","url_citation":{{"content":"{found}"}}}}"#);

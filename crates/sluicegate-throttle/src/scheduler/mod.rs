@@ -46,7 +46,7 @@ mod wait;
 use self::capacity::{Capacity, Concurrency};
 use self::class_queue::ClassQueue;
 use self::lanes::Lanes;
-use self::offer::{Index, Lane};
+use self::offer::{Index, Lane, NEVER};
 use self::run_times::RunTimes;
 use self::shares::{Partitions, Shares};
 use self::show::Level;
@@ -160,9 +160,10 @@ impl Scheduler {
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
             // A response that is there at the end needs no beginning of its own.
             let is_cancelled = completion == Completion::Cancelled;
-            let answered = running.answered.or((!is_cancelled).then_some(now));
-            let answered = answered.map(|at| at.saturating_sub(running.started));
-            let sample = Sample { now, time, answered, in_flight: running.in_flight, is_overload };
+            let at = if is_cancelled { running.answered } else { running.answered.min(now) };
+            let answered = (at != NEVER).then(|| at.saturating_sub(running.started));
+            let in_flight = running.in_flight as usize;
+            let sample = Sample { now, time, answered, in_flight, is_overload };
             match completion {
                 // Taken back before it ran.
                 _ if running.in_flight == 0 => {}
@@ -349,7 +350,7 @@ impl Scheduler {
             rate.start(running.cost);
             running.lost = rate.lost();
         }
-        Running { in_flight: self.running, ..running }
+        Running { in_flight: u32::try_from(self.running).unwrap_or(u32::MAX), ..running }
     }
 
     fn take(&mut self, index: Index) -> Id {

@@ -102,6 +102,9 @@ impl ShedReason {
     }
 }
 
+/// A time that does not come.
+pub(super) const NEVER: u64 = u64::MAX;
+
 /// A request that was started. Give it to [`Scheduler::done`](super::Scheduler::done) when it has ended: until then, it
 /// takes up capacity.
 #[derive(Debug)]
@@ -116,13 +119,13 @@ pub struct Running {
     pub(super) waited: u64,
     /// How much time a rate had lost when it was started, in microseconds.
     pub(super) lost: u64,
-    /// How many requests ran when it was started, itself included.
-    pub(super) in_flight: usize,
+    /// How many requests ran when it was started, itself included. With 32 bits, all of this takes no more room in a queue.
+    pub(super) in_flight: u32,
     /// Whether it was started although it was expected to take too long for its client.
     pub(super) is_tried: bool,
     pub(super) key: Option<u64>,
-    /// When its response began.
-    pub(super) answered: Option<u64>,
+    /// When its response began: [`NEVER`] as long as it has not.
+    pub(super) answered: u64,
 }
 
 impl Running {
@@ -140,13 +143,13 @@ impl Running {
             in_flight: 0,
             is_tried,
             key: offer.key,
-            answered: None,
+            answered: NEVER,
         }
     }
 
     /// Its response begins `now`, in microseconds. For requests that are done at that moment, this is not needed.
     pub const fn answer(&mut self, now: u64) {
-        self.answered = Some(now);
+        self.answered = now;
     }
 
     /// Its class.

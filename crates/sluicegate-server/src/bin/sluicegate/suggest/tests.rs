@@ -568,9 +568,9 @@ fn a_log_without_the_header_of_the_proxies_is_told_to_lack_it() {
     assert!(tables.contains("3 requests of 3 clients"), "{tables}");
     assert!(tables.contains("format: main"), "{tables}");
     // Clients that come directly say nothing that is believed, so nothing is lacking.
-    let direct = log(&["", ""]).replace("10.0.0.1", "192.0.2.7");
+    let direct = log(&["", "", "", ""]).replace("10.0.0.1", "192.0.2.7");
     let (tables, _) = by(&direct).expect("rules");
-    assert!(tables.contains("2 requests of 1 client"), "{tables}");
+    assert!(tables.contains("4 requests of 1 client"), "{tables}");
     // Another field in its place.
     let error = by(&log(&[" \"2.41\"", " \"-\""])).expect_err("no client is known");
     assert!(error.contains("format: combined"), "{error}");
