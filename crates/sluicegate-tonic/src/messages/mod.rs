@@ -30,7 +30,8 @@ use self::count::Count;
 ///
 /// It counts messages of gRPC and of gRPC-Web, so it may be around a layer that translates between them, or inside of it.
 ///
-/// A handler that leaves a [`RunningCost`] or a [`Cost`](crate::Cost) in its response counts by itself.
+/// A handler that leaves a [`RunningCost`](crate::cost::RunningCost) or a [`Cost`](crate::Cost) in its response counts by
+/// itself.
 ///
 /// ```
 /// use sluicegate_tonic::{CountMessages, Ip, Limit, RateLimitLayer};
