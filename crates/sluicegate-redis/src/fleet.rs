@@ -239,7 +239,7 @@ fn see(fleet: &Fleet, settings: &MemberSettings, view: &View, age: Duration) {
         fair_parts(settings.whole.unwrap_or(1), &wants).nth(own)?
     });
     match settings.stops {
-        // Others count this member for so many rounds after its last heartbeat, however late its answer comes.
+        // Others stop counting this member a number of rounds after its last heartbeat. A late answer does not change that.
         true => {
             let kept = settings.round * settings.kept;
             fleet.see_part_for(part, kept.saturating_sub(age));

@@ -22,8 +22,8 @@ const PLATEAU: f64 = 1.2;
 /// phases the limit grows by a tenth at most, so an overload in each of them would lower it without end.
 const OVERLOADED: u64 = 8;
 
-/// The limit is halved if clients leave before they are answered, for each that is answered more than this many. With
-/// fewer it may be one route that hangs, and at half the limit the others would get half as much.
+/// The limit is halved if more than this many clients leave unanswered for each one that is answered. With fewer, it may
+/// be one route that hangs, and at half the limit the others would get half as much.
 const ANSWERED: u64 = 3;
 
 /// Until something was served, clients that leave sooner than this say nothing, in microseconds.

@@ -76,7 +76,7 @@ impl Busy {
         Self { slots, work, patience, now: 0, started: 0, running: VecDeque::new() }
     }
 
-    /// Passes so many seconds, while clients always wait for a place. Returns how many were answered in the last one.
+    /// Lets `seconds` pass in which clients always wait for a place. Returns how many requests were answered in the last second.
     fn pass(&mut self, bandwidth: &mut Bandwidth, seconds: u64) -> u64 {
         let mut answered = 0;
         let until = self.now + seconds * 1_000 * MS;
@@ -92,10 +92,9 @@ impl Busy {
                     self.start(bandwidth.limit());
                 }
             }
-            while let Some(&(since, in_flight, _)) = self.running.front()
-                && now - since >= self.patience
-            {
-                self.running.pop_front();
+            let patience = self.patience;
+            while self.running.front().is_some_and(|(since, ..)| now - since >= patience) {
+                let (since, in_flight, _) = self.running.pop_front().unwrap();
                 bandwidth.update_unmeasured(left(now, now - since, in_flight));
                 self.start(bandwidth.limit());
             }
