@@ -3,15 +3,13 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::bare;
 use crate::deny;
 use crate::library::{Library, libraries};
-use crate::lowest;
-use crate::msrv;
+use crate::oldest;
 use crate::package;
 use crate::proof::{self, Effort};
 use crate::sim;
@@ -53,18 +51,15 @@ fn check_code() -> Result<Vec<String>, Failure> {
     for step in steps {
         step.run()?;
     }
-    lowest::check_lowest_versions(&package::check_packages(&libraries)?)?;
-    let mut unchecked = bare::build_without_std()?;
-    unchecked.extend(msrv::check_oldest_rust(&libraries)?);
+    let mut unchecked = check_packages(&libraries)?;
+    unchecked.extend(bare::build_without_std()?);
     sim::simulate_shortly()?;
     Ok(unchecked)
 }
 
-/// What is built in directories of its own: tools, what users install, and the short forms of long proofs.
+/// What is built in directories of its own: tools, and the short forms of long proofs.
 fn check_builds() -> Result<Vec<String>, Failure> {
     let mut unchecked = deny::check_dependencies()?;
-    #[cfg(unix)]
-    unchecked.extend(crate::ship::build()?);
     proof::try_every_order(Effort::Short)?;
     unchecked.extend(proof::interpret(Effort::Short)?);
     unchecked.extend(proof::fuzz(Effort::Short)?);
@@ -128,9 +123,16 @@ fn report(started: Instant, unchecked: &[String]) {
     }
 }
 
-/// Packages every library, and compiles it from its package. Returns the workspace of the unpacked packages.
-pub(crate) fn check_packages() -> Result<PathBuf, Failure> {
-    package::check_packages(&libraries()?)
+/// Packages every library, and compiles it from its package.
+pub(crate) fn package() -> Result<(), Failure> {
+    let started = Instant::now();
+    let unchecked = check_packages(&libraries()?)?;
+    report(started, &unchecked);
+    Ok(())
+}
+
+fn check_packages(libraries: &[Library]) -> Result<Vec<String>, Failure> {
+    oldest::check_oldest(&package::unpacked_packages(libraries)?, libraries)
 }
 
 fn formatting() -> Step {
@@ -144,8 +146,11 @@ fn lints() -> Step {
     Step::new("lints", command)
 }
 
+/// The documentation of an example needs what tests need. So the features of dependencies are those that [`lints`] has
+/// compiled.
 fn documentation() -> Step {
     let mut command = cargo(["doc", "--workspace", "--no-deps", "--all-features"]);
+    command.args(["--lib", "--bins", "--example", "boxed"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     Step::new("documentation", command)
 }
@@ -154,10 +159,11 @@ fn documentation() -> Step {
 /// which hides that another forgot to enable it.
 ///
 /// Clippy instead of `cargo check`, because it can fail on a warning without compiling the dependencies again. An
-/// import that only some feature uses is such a warning.
+/// import that only some feature uses is such a warning. `--no-deps`, because each library that this one depends on has
+/// its own turn.
 fn each_alone(libraries: &[Library]) -> Vec<Step> {
     let alone = |library: &Library, flags: &[&str]| {
-        let mut command = cargo(["clippy", "--package", &library.name]);
+        let mut command = cargo(["clippy", "--no-deps", "--package", &library.name]);
         command.args(flags).args(["--", "-D", "warnings"]);
         Step::new(format!("{} alone", library.name), command)
     };

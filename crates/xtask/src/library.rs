@@ -1,6 +1,7 @@
 //! The libraries of this workspace, as cargo itself reads their manifests.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -81,19 +82,36 @@ impl Library {
     }
 
     /// The flags of cargo for no feature, the default features, each feature alone, and all together.
+    ///
+    /// A feature that the sources do not name changes nothing in this library. It only enables features of others, which
+    /// are checked with those.
     pub(crate) fn selections(&self) -> Vec<Vec<&str>> {
+        let sources = sources(&self.directory.join("src"));
         let named: Vec<_> = self.features.iter().filter(|name| *name != "default").collect();
         let mut selections = vec![vec!["--no-default-features"]];
         if named.len() < self.features.len() {
             selections.push(Vec::new());
         }
-        selections
-            .extend(named.iter().map(|name| vec!["--no-default-features", "--features", name]));
+        let alone = named.iter().filter(|name| sources.contains(&format!("feature = \"{name}\"")));
+        selections.extend(alone.map(|name| vec!["--no-default-features", "--features", name]));
         if named.len() > 1 {
             selections.push(vec!["--all-features"]);
         }
         selections
     }
+}
+
+/// The text of all files of Rust below a directory.
+fn sources(directory: &Path) -> String {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let texts = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => sources(&path),
+        path if path.extension().is_some_and(|extension| extension == "rs") => {
+            fs::read_to_string(path).unwrap_or_default()
+        }
+        _ => String::new(),
+    });
+    texts.collect()
 }
 
 #[cfg(test)]
@@ -103,7 +121,7 @@ mod tests {
     fn library(features: &str) -> Library {
         let entry = format!(
             r#"{{"name": "xtask", "version": "1.0.0", "publish": [], "features": {features},
-                "manifest_path": "{}/../sluicegate/Cargo.toml"}}"#,
+                "manifest_path": "{}/../sluicegate-core/Cargo.toml"}}"#,
             env!("CARGO_MANIFEST_DIR"),
         );
         let entry = entry.replace("/xtask/..", "");
@@ -116,19 +134,20 @@ mod tests {
             let library = library(features);
             Vec::from_iter(library.selections().iter().map(|flags| flags.join(" ")))
         };
-        let all = r#"{"default": ["std"], "std": [], "tracing": ["dep:tracing"]}"#;
+        let all = r#"{"default": ["file"], "file": [], "std": [], "tracing": ["dep:tracing"]}"#;
+        // No source names `std`.
         let expected = [
             "--no-default-features",
             "",
-            "--no-default-features --features std",
+            "--no-default-features --features file",
             "--no-default-features --features tracing",
             "--all-features",
         ];
         assert_eq!(lines(all), expected);
         assert_eq!(lines("{}"), ["--no-default-features"]);
         assert_eq!(
-            lines(r#"{"serde": []}"#),
-            ["--no-default-features", "--no-default-features --features serde"]
+            lines(r#"{"file": []}"#),
+            ["--no-default-features", "--no-default-features --features file"]
         );
     }
 

@@ -7,8 +7,7 @@ mod ci;
 mod counterparts;
 mod deny;
 mod library;
-mod lowest;
-mod msrv;
+mod oldest;
 mod package;
 mod proof;
 mod prove;
@@ -37,9 +36,10 @@ usage: cargo xtask <command>
                      nginx, Caddy, HAProxy and Envoy, and test against them
   ci                 check everything else that has to hold before a merge; `ci builds` is the half
                      of it that builds in other directories
-  package            package every library, and compile it out of its package; `ci` does so too
+  package            package every library, and compile it out of its package, with the oldest Rust
+                     and the lowest dependencies that it declares; `ci` does so too
   ship               build the static program, the Debian package and, where Docker runs, the image,
-                     and check them; `ci` does so too
+                     and check them, before a release
   bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words
                      choose programs by name and tables by title; --full takes longer
   prove [kinds]      run the long forms of the checks that look for what is rare, which take hours:
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Some("counterparts") if rest.is_empty() => counterparts::test(),
         Some("ci") => ci::check_everything(&rest),
-        Some("package") if rest.is_empty() => ci::check_packages().map(drop),
+        Some("package") if rest.is_empty() => ci::package(),
         #[cfg(unix)]
         Some("ship") if rest.is_empty() => ci::ship(),
         Some("bench") => bench::bench(rest),

@@ -16,11 +16,11 @@ const WANTED: [&str; 7] =
 /// Files that every package carries.
 const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages the crates below these directories, and compiles the packages with all features.
+/// Packages the crates below these directories, and returns the workspace of the unpacked packages.
 ///
 /// `cargo package` would compile them too, but as long as the version stays the same it uses the packages of an
-/// earlier run. Returns the workspace of the unpacked packages.
-pub(crate) fn check_packages(libraries: &[Library]) -> Result<PathBuf, Failure> {
+/// earlier run.
+pub(crate) fn unpacked_packages(libraries: &[Library]) -> Result<PathBuf, Failure> {
     let published: Vec<_> = libraries.iter().filter(|library| library.is_published).collect();
     let problems: Vec<_> = published.iter().flat_map(|library| problems(library)).collect();
     if !problems.is_empty() {
@@ -33,12 +33,7 @@ pub(crate) fn check_packages(libraries: &[Library]) -> Result<PathBuf, Failure> 
     }
     Step::new("packages", command).run()?;
 
-    let unpacked = unpack(&published)?;
-    let mut command = cargo(["check", "--workspace", "--all-features", "--manifest-path"]);
-    // The dependencies are those of the workspace, which are compiled already.
-    command.arg(unpacked.join("Cargo.toml")).arg("--target-dir").arg(root().join("target"));
-    Step::new("packages, compiled", command).run()?;
-    Ok(unpacked)
+    unpack(&published)
 }
 
 /// Unpacks the packages side by side, as a workspace in which they depend on each other.
@@ -64,7 +59,6 @@ fn unpack(published: &[&Library]) -> Result<PathBuf, Failure> {
         manifest += &format!("{name} = {{ path = \"{name}-{version}\" }}\n");
     }
     fs::write(unpacked.join("Cargo.toml"), manifest).map_err(failed)?;
-    fs::copy(root().join("Cargo.lock"), unpacked.join("Cargo.lock")).map_err(failed)?;
     Ok(unpacked)
 }
 

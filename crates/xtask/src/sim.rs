@@ -1,5 +1,6 @@
 //! The simulation of leases: runs it, writes its tables into a page, and draws its charts.
 
+use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::fs;
 use std::process::Command;
@@ -26,13 +27,13 @@ const END: &str = "<!-- end -->";
 /// arguments, tables are printed only.
 pub(crate) fn simulate(arguments: Vec<OsString>) -> Result<(), Failure> {
     if !arguments.is_empty() {
-        let mut command = program(&["--release"]);
+        let mut command = program();
         command.args(arguments);
         return Step::new("simulation", command).run();
     }
     let folder = root().join(FOLDER);
     fs::create_dir_all(&folder).map_err(|error| Failure(format!("{FOLDER}: {error}")))?;
-    let mut command = program(&["--release"]);
+    let mut command = program();
     command.arg("--out").arg(&folder);
     let printed = Step::new("simulation", command).output()?;
 
@@ -50,17 +51,29 @@ pub(crate) fn simulate(arguments: Vec<OsString>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A few seeds, for a check before a merge. The tests have compiled nearly all of it.
+/// A few seeds, for a check before a merge.
 pub(crate) fn simulate_shortly() -> Result<(), Failure> {
-    let mut command = program(&[]);
+    // What the tests select, so that what they compiled is used again.
+    let mut build = cargo(["build", "--workspace", "--all-features", "--example", "simulate"]);
+    build.args(["--exclude", "sluicegate-counterparts"]);
+    Step::new("simulation, compiled", build).run()?;
+    let mut command =
+        Command::new(root().join(format!("target/debug/examples/simulate{EXE_SUFFIX}")));
     command.args(["--short", "--seeds", "5"]);
     Step::new("simulation", command).run()
 }
 
-fn program(profile: &[&str]) -> Command {
-    let mut command = cargo(["run", "--quiet", "--package", "sluicegate-lease"]);
-    command.args(profile).args(["--example", "simulate", "--"]);
-    command
+fn program() -> Command {
+    cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "sluicegate-lease",
+        "--release",
+        "--example",
+        "simulate",
+        "--",
+    ])
 }
 
 fn wrong(what: &str, error: impl std::fmt::Display) -> Failure {
