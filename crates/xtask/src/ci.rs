@@ -159,8 +159,8 @@ fn documentation() -> Step {
 /// which hides that another forgot to enable it.
 ///
 /// Clippy instead of `cargo check`, because it can fail on a warning without compiling the dependencies again. An
-/// import that only some feature uses is such a warning. `--no-deps`, because each library that this one depends on has
-/// its own turn.
+/// import that only some feature uses is such a warning. `--no-deps`, because each library that this one depends on had
+/// its own turn before. It has to be before: Clippy does not look again at what it compiled for another library.
 fn each_alone(libraries: &[Library]) -> Vec<Step> {
     let alone = |library: &Library, flags: &[&str]| {
         let mut command = cargo(["clippy", "--no-deps", "--package", &library.name]);

@@ -45,11 +45,18 @@ pub(crate) fn tested_examples() -> Result<Vec<String>, Failure> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// All libraries, by name.
+/// All libraries, each after those that it depends on.
 pub(crate) fn libraries() -> Result<Vec<Library>, Failure> {
-    let packages = packages()?;
-    let mut libraries: Vec<_> = packages.iter().filter_map(Library::read).collect();
-    libraries.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut left: Vec<_> = packages()?.iter().filter_map(Library::read).collect();
+    let mut libraries = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let names: Vec<_> = left.iter().map(|library| library.name.clone()).collect();
+        let waits = |library: &Library| names.iter().any(|name| library.is_built_with(name));
+        let (waiting, ready): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
+        // Cargo has no circles of libraries.
+        left = waiting;
+        libraries.extend(ready);
+    }
     match libraries.is_empty() {
         true => Err(Failure("cargo metadata names no library below crates/".to_owned())),
         false => Ok(libraries),
@@ -76,9 +83,20 @@ impl Library {
         })
     }
 
+    /// Whether its tests or itself depend on the package.
     pub(crate) fn depends_on(&self, name: &str) -> bool {
-        let dependencies = self.entry["dependencies"].as_array().into_iter().flatten();
-        dependencies.into_iter().any(|dependency| dependency["name"] == *name)
+        self.dependencies().any(|dependency| dependency["name"] == *name)
+    }
+
+    /// Whether itself depends on the package, and not only its tests.
+    fn is_built_with(&self, name: &str) -> bool {
+        // A dependency without a kind is neither for tests nor for build scripts.
+        let mut dependencies = self.dependencies().filter(|entry| entry["kind"].is_null());
+        dependencies.any(|dependency| dependency["name"] == *name)
+    }
+
+    fn dependencies(&self) -> impl Iterator<Item = &Value> {
+        self.entry["dependencies"].as_array().into_iter().flatten()
     }
 
     /// The flags of cargo for no feature, the default features, each feature alone, and all together.
@@ -149,6 +167,16 @@ mod tests {
             lines(r#"{"file": []}"#),
             ["--no-default-features", "--no-default-features --features file"]
         );
+    }
+
+    #[test]
+    fn a_library_comes_after_those_that_it_depends_on() {
+        let libraries = libraries().unwrap_or_else(|failure| panic!("{failure}"));
+        for (at, library) in libraries.iter().enumerate() {
+            let early = libraries[at..].iter().find(|later| library.is_built_with(&later.name));
+            assert!(early.is_none(), "{} comes before {:?}", library.name, early);
+        }
+        assert!(libraries[1..].iter().any(|library| library.is_built_with(&libraries[0].name)));
     }
 
     #[test]
