@@ -54,6 +54,9 @@ const INTERRUPTIONS: [(&str, &str); 2] =
 /// In the short form, each model is tried for at most so many seconds. A few models have orders for minutes.
 const MOMENT: (&str, &str) = ("LOOM_MAX_DURATION", "10");
 
+/// In the short forms, compiling takes longer than what is compiled.
+const HASTY: (&str, &str) = ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+
 /// The protocol of the table, and the wake-ups of the throttle, in every order in which two or three threads can meet.
 pub(crate) fn try_every_order(effort: Effort) -> Result<(), Failure> {
     let mut command = cargo(["test", "--lib", "--release", "--target-dir", "target/loom"]);
@@ -62,7 +65,7 @@ pub(crate) fn try_every_order(effort: Effort) -> Result<(), Failure> {
     }
     command.arg("loom::").env("RUSTFLAGS", "--cfg loom");
     match effort {
-        Effort::Short => command.env(MOMENT.0, MOMENT.1),
+        Effort::Short => command.envs([MOMENT, HASTY, ("CARGO_PROFILE_RELEASE_DEBUG", "false")]),
         Effort::Long => command.envs(INTERRUPTIONS),
     };
     Step::new("every order of threads", command).run()
@@ -88,8 +91,7 @@ pub(crate) fn fuzz(effort: Effort) -> Result<Vec<String>, Failure> {
             command.args([corpus.as_str(), seeds]);
         }
         if effort == Effort::Short {
-            // Compiling takes longer than fuzzing then.
-            command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+            command.env(HASTY.0, HASTY.1);
         }
         command.arg("--");
         command.arg(format!("-max_total_time={}", effort.seconds())).args(["-verbosity=0"]);
