@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::library::Library;
+use crate::package::workspace_of;
 use crate::step::{Failure, Step, cargo, root};
 
-/// Checks the packages in the workspace `unpacked`, which is not used after this, those with the same `rust-version`
-/// together. Nothing of it is run. Returns what could not be checked, and why.
+/// Checks the packages that are unpacked in a directory, those with the same `rust-version` together. Nothing of them is
+/// run. Returns what could not be checked, and why.
 ///
 /// Only direct dependencies are as low as declared: those below them are not ours to bound. If this fails to resolve, one
 /// of them needs more than we declare, and the lower bound has to be raised.
@@ -25,31 +26,33 @@ pub(crate) fn check_oldest(unpacked: &Path, libraries: &[Library]) -> Result<Vec
                 .map_err(|error| failed(&manifest, error))?;
         }
     }
-    let manifest = unpacked.join("Cargo.toml");
-    let mut lock = cargo(["-Z", "direct-minimal-versions", "generate-lockfile", "--manifest-path"]);
-    // The stable Cargo resolves in this way too, if it may.
-    lock.arg(&manifest).env("RUSTC_BOOTSTRAP", "1");
-    Step::new("lowest versions", lock).run()?;
-
     let mut unchecked = Vec::new();
-    for (version, packages) in by_version(libraries) {
-        let is_there = is_installed(version) || install(version);
-        let (name, mut command) = match is_there {
-            true => (format!("lowest versions, Rust {version}"), cargo_of(version)),
-            false => ("lowest versions, compiled".to_owned(), cargo([])),
-        };
-        if !is_there {
+    let mut members = Vec::new();
+    for (version, libraries) in by_version(libraries) {
+        // Without those that need a newer Rust, whose dependencies may need it too.
+        members.extend(&libraries);
+        let manifest = workspace_of(unpacked, &members)?;
+        let mut lock =
+            cargo(["-Z", "direct-minimal-versions", "generate-lockfile", "--manifest-path"]);
+        // The stable Cargo resolves in this way too, if it may.
+        lock.arg(&manifest).env("RUSTC_BOOTSTRAP", "1");
+        Step::new(format!("lowest versions for Rust {version}"), lock).run()?;
+
+        let mut check = if is_installed(version) || install(version) {
+            cargo_of(version)
+        } else {
             unchecked.push(format!(
                 "Rust {version}, because rustup does not have it and cannot install it here"
             ));
-        }
-        command.args(["check", "--all-features", "--locked", "--manifest-path"]).arg(&manifest);
+            cargo([])
+        };
+        check.args(["check", "--all-features", "--locked", "--manifest-path"]).arg(&manifest);
         // A directory of its own, because each compiler would discard the other's work.
-        command.arg("--target-dir").arg(root().join(format!("target/oldest-{version}")));
-        for package in packages {
-            command.args(["--package", package]);
+        check.arg("--target-dir").arg(root().join(format!("target/oldest-{version}")));
+        for library in libraries {
+            check.args(["--package", &library.name]);
         }
-        Step::new(name, command).run()?;
+        Step::new(format!("lowest versions for Rust {version}, compiled"), check).run()?;
     }
     Ok(unchecked)
 }
@@ -66,12 +69,14 @@ fn without_dev_dependencies(manifest: &str) -> String {
     kept.collect()
 }
 
-/// The names of the published libraries by the Rust version that they declare.
-fn by_version(libraries: &[Library]) -> BTreeMap<&str, Vec<&str>> {
+/// The published libraries by the Rust version that they declare, the oldest first.
+fn by_version(libraries: &[Library]) -> BTreeMap<&str, Vec<&Library>> {
     let mut packages: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for library in libraries.iter().filter(|library| library.is_published) {
-        let version = library.rust_version.as_deref().unwrap_or_default();
-        packages.entry(version).or_default().push(library.name.as_str());
+        packages
+            .entry(library.rust_version.as_deref().unwrap_or_default())
+            .or_default()
+            .push(library);
     }
     packages
 }

@@ -1,7 +1,7 @@
 //! Whether each published crate can be packaged, and has what its page needs.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ const WANTED: [&str; 7] =
 /// Files that every package carries.
 const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages the crates below these directories, and returns the workspace of the unpacked packages.
+/// Packages the published libraries, and unpacks the packages side by side. Returns their directory.
 ///
 /// `cargo package` would compile them too, but as long as the version stays the same it uses the packages of an
 /// earlier run.
@@ -33,16 +33,8 @@ pub(crate) fn unpacked_packages(libraries: &[Library]) -> Result<PathBuf, Failur
     }
     Step::new("packages", command).run()?;
 
-    unpack(&published)
-}
-
-/// Unpacks the packages side by side, as a workspace in which they depend on each other.
-fn unpack(published: &[&Library]) -> Result<PathBuf, Failure> {
     let unpacked = root().join("target/unpacked");
     let failed = |error| Failure(format!("target/unpacked: {error}"));
-    let mut manifest = String::from(
-        "[workspace]\nresolver = \"3\"\nmembers = [\"sluicegate*\"]\n\n[patch.crates-io]\n",
-    );
     fs::create_dir_all(&unpacked).map_err(failed)?;
     for entry in fs::read_dir(&unpacked).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -56,10 +48,25 @@ fn unpack(published: &[&Library]) -> Result<PathBuf, Failure> {
         tar.current_dir(&unpacked).arg("-xzmf");
         tar.arg(root().join(format!("target/package/{name}-{version}.crate")));
         Step::new(format!("{name} unpacked"), tar).run()?;
-        manifest += &format!("{name} = {{ path = \"{name}-{version}\" }}\n");
     }
-    fs::write(unpacked.join("Cargo.toml"), manifest).map_err(failed)?;
     Ok(unpacked)
+}
+
+/// Makes the packages of some libraries a workspace in which they depend on each other. Returns its manifest.
+pub(crate) fn workspace_of(unpacked: &Path, libraries: &[&Library]) -> Result<PathBuf, Failure> {
+    let mut members = String::new();
+    let mut patches = String::new();
+    for Library { name, version, .. } in libraries {
+        members += &format!("    \"{name}-{version}\",\n");
+        patches += &format!("{name} = {{ path = \"{name}-{version}\" }}\n");
+    }
+    let text = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\n{members}]\n\n[patch.crates-io]\n{patches}"
+    );
+    let manifest = unpacked.join("Cargo.toml");
+    fs::write(&manifest, text)
+        .map_err(|error| Failure(format!("{}: {error}", manifest.display())))?;
+    Ok(manifest)
 }
 
 fn problems(library: &Library) -> Vec<String> {
