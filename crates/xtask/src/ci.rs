@@ -26,21 +26,18 @@ const LOG: &str = "target/ci-builds.log";
 /// The two halves compile in different directories, and each is often busy with a single crate, so they run side by
 /// side. The tests against other programs run alone at the end, because they measure times.
 pub(crate) fn check_everything(arguments: &[OsString]) -> Result<(), Failure> {
-    let started = Instant::now();
-    let unchecked = match arguments {
+    report(|| match arguments {
         [] => {
             let builds = SecondHalf::start()?;
             let mut unchecked = check_code()?;
             unchecked.extend(builds.finish()?);
             #[cfg(unix)]
             crate::counterparts::test()?;
-            unchecked
+            Ok(unchecked)
         }
-        [word] if word == BUILDS => check_builds()?,
-        _ => return Err(Failure(format!("`ci` takes no arguments, or `{BUILDS}`"))),
-    };
-    report(started, &unchecked);
-    Ok(())
+        [word] if word == BUILDS => check_builds(),
+        _ => Err(Failure(format!("`ci` takes no arguments, or `{BUILDS}`"))),
+    })
 }
 
 /// What the compiler says, of every crate, in every form in which users compile it.
@@ -107,28 +104,26 @@ impl Drop for SecondHalf {
 /// Builds and checks what users install.
 #[cfg(unix)]
 pub(crate) fn ship() -> Result<(), Failure> {
-    let started = Instant::now();
-    let unchecked = crate::ship::build()?;
-    report(started, &unchecked);
-    Ok(())
+    report(crate::ship::build)
 }
 
 /// Begins the line of what could not be checked.
 const UNCHECKED: &str = "NOT CHECKED: ";
 
-fn report(started: Instant, unchecked: &[String]) {
+/// Runs checks that return what they could not check, and says how they ended.
+fn report(check: impl FnOnce() -> Result<Vec<String>, Failure>) -> Result<(), Failure> {
+    let started = Instant::now();
+    let unchecked = check()?;
     eprintln!("\nEverything that was checked passed, in {}.", Seconds(started.elapsed()));
     for what in unchecked {
         eprintln!("{UNCHECKED}{what}");
     }
+    Ok(())
 }
 
 /// Packages every library, and compiles it from its package.
 pub(crate) fn package() -> Result<(), Failure> {
-    let started = Instant::now();
-    let unchecked = check_packages(&libraries()?)?;
-    report(started, &unchecked);
-    Ok(())
+    report(|| check_packages(&libraries()?))
 }
 
 fn check_packages(libraries: &[Library]) -> Result<Vec<String>, Failure> {

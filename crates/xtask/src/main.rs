@@ -25,7 +25,7 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use crate::step::{Failure, Step, cargo, run_tests};
+use crate::step::{Failure, Step, TESTED, cargo, run_tests};
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
@@ -85,9 +85,8 @@ fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     #[cfg(unix)]
     servers::provide();
     let tests = |kind: &[&str]| {
-        let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
-        // They need large programs, so they have a command of their own.
-        command.args(["--exclude", "sluicegate-counterparts"]).args(kind);
+        let mut command = cargo(["test", "--no-fail-fast"]);
+        command.args(TESTED).args(kind);
         if env::var_os(TEST_THREADS).is_none() {
             // Many tests wait for other processes, and leave the processor to those that simulate.
             let processors = available_parallelism().map_or(1, NonZero::get);

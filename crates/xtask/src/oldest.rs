@@ -18,12 +18,14 @@ use crate::step::{Failure, Step, cargo, root};
 /// Only direct dependencies are as low as declared: those below them are not ours to bound. If this fails to resolve, one
 /// of them needs more than we declare, and the lower bound has to be raised.
 pub(crate) fn check_oldest(unpacked: &Path, libraries: &[Library]) -> Result<Vec<String>, Failure> {
-    for entry in fs::read_dir(unpacked).map_err(|error| failed(unpacked, error))? {
-        let manifest = entry.map_err(|error| failed(unpacked, error))?.path().join("Cargo.toml");
+    for entry in fs::read_dir(unpacked).map_err(|error| Failure::at(unpacked, &error))? {
+        let manifest =
+            entry.map_err(|error| Failure::at(unpacked, &error))?.path().join("Cargo.toml");
         if manifest.is_file() {
-            let text = fs::read_to_string(&manifest).map_err(|error| failed(&manifest, error))?;
+            let text =
+                fs::read_to_string(&manifest).map_err(|error| Failure::at(&manifest, &error))?;
             fs::write(&manifest, without_dev_dependencies(&text))
-                .map_err(|error| failed(&manifest, error))?;
+                .map_err(|error| Failure::at(&manifest, &error))?;
         }
     }
     let mut unchecked = Vec::new();
@@ -106,10 +108,6 @@ fn install(version: &str) -> bool {
             false
         }
     }
-}
-
-fn failed(path: &Path, error: std::io::Error) -> Failure {
-    Failure(format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -64,8 +64,7 @@ pub(crate) fn workspace_of(unpacked: &Path, libraries: &[&Library]) -> Result<Pa
         "[workspace]\nresolver = \"3\"\nmembers = [\n{members}]\n\n[patch.crates-io]\n{patches}"
     );
     let manifest = unpacked.join("Cargo.toml");
-    fs::write(&manifest, text)
-        .map_err(|error| Failure(format!("{}: {error}", manifest.display())))?;
+    fs::write(&manifest, text).map_err(|error| Failure::at(&manifest, &error))?;
     Ok(manifest)
 }
 

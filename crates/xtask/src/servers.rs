@@ -145,7 +145,7 @@ impl Server {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => symlink(file, &link),
         });
-        made.map_err(|error| Failure(format!("{}: {error}", link.display())))
+        made.map_err(|error| Failure::at(&link, &error))
     }
 
     fn step(&self, command: Command) -> Step {

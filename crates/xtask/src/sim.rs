@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::bench::draw_over_time;
-use crate::step::{Failure, Step, cargo, root};
+use crate::step::{Failure, Step, TESTED, cargo, root};
 
 const PAGE: &str = "docs/leases.md";
 /// Where the samples are written.
@@ -53,27 +53,19 @@ pub(crate) fn simulate(arguments: Vec<OsString>) -> Result<(), Failure> {
 
 /// A few seeds, for a check before a merge.
 pub(crate) fn simulate_shortly() -> Result<(), Failure> {
-    // What the tests select, so that what they compiled is used again.
-    let mut build = cargo(["build", "--workspace", "--all-features", "--example", "simulate"]);
-    build.args(["--exclude", "sluicegate-counterparts"]);
+    let target = root().join("target");
+    let mut build = cargo(["build", "--example", "simulate", "--target-dir"]);
+    build.arg(&target).args(TESTED);
     Step::new("simulation, compiled", build).run()?;
-    let mut command =
-        Command::new(root().join(format!("target/debug/examples/simulate{EXE_SUFFIX}")));
+    let mut command = Command::new(target.join(format!("debug/examples/simulate{EXE_SUFFIX}")));
     command.args(["--short", "--seeds", "5"]);
     Step::new("simulation", command).run()
 }
 
 fn program() -> Command {
-    cargo([
-        "run",
-        "--quiet",
-        "--package",
-        "sluicegate-lease",
-        "--release",
-        "--example",
-        "simulate",
-        "--",
-    ])
+    let mut command = cargo(["run", "--quiet", "--release", "--package", "sluicegate-lease"]);
+    command.args(["--example", "simulate", "--"]);
+    command
 }
 
 fn wrong(what: &str, error: impl std::fmt::Display) -> Failure {

@@ -130,6 +130,13 @@ impl Display for Failures {
 /// Why a command of xtask failed, as one sentence.
 pub(crate) struct Failure(pub(crate) String);
 
+impl Failure {
+    /// Of a file or a directory that cannot be read or written.
+    pub(crate) fn at(path: &Path, error: &io::Error) -> Self {
+        Self(format!("{}: {error}", path.display()))
+    }
+}
+
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -144,6 +151,12 @@ impl Display for Seconds {
         write!(f, "{:.1} s", self.0.as_secs_f64())
     }
 }
+
+/// What the tests select of the workspace. The same selection elsewhere uses what they compiled.
+///
+/// `sluicegate-counterparts` needs large programs, so it has a command of its own.
+pub(crate) const TESTED: [&str; 4] =
+    ["--workspace", "--all-features", "--exclude", "sluicegate-counterparts"];
 
 /// The cargo that started this program, in the root of the workspace.
 pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {

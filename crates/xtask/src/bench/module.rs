@@ -33,7 +33,7 @@ fn build(directory: &Path) -> Result<PathBuf, Failure> {
     let written = fs::create_dir_all(directory)
         .and_then(|()| fs::write(&manifest, text()))
         .and_then(|()| fs::write(directory.join("lib.rs"), ""));
-    written.map_err(|error| Failure(format!("{}: {error}", directory.display())))?;
+    written.map_err(|error| Failure::at(directory, &error))?;
     let mut command = cargo(["build", "--release", "--package", NAME, "--manifest-path"]);
     command.arg(&manifest).arg("--target-dir").arg(directory.join("target"));
     Step::new(format!("{NAME}, a rival"), command).run()?;

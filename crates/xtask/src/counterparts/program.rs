@@ -103,7 +103,7 @@ impl Program {
         };
         let moved = make(&bin()).and_then(|()| {
             let to = bin().join(name);
-            fs::rename(scratch.join(file), &to).map_err(|error| failed(&to, &error))
+            fs::rename(scratch.join(file), &to).map_err(|error| Failure::at(&to, &error))
         });
         let _ = fs::remove_dir_all(scratch);
         moved
@@ -120,7 +120,7 @@ fn pip(directory: &Path) -> Command {
 /// Writes a program that is Python with the packages of a directory.
 fn python(to: &Path, packages: &Path) -> Result<(), Failure> {
     let text = format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 \"$@\"\n", packages.display());
-    fs::write(to, text).map_err(|error| failed(to, &error))?;
+    fs::write(to, text).map_err(|error| Failure::at(to, &error))?;
     let mut executable = Command::new("chmod");
     executable.arg("+x").arg(to);
     Step::new("Python with its packages", executable).run()
@@ -136,7 +136,7 @@ fn as_root() -> Result<bool, Failure> {
 }
 
 fn archive(directory: &Path) -> Result<std::path::PathBuf, Failure> {
-    let entries = fs::read_dir(directory).map_err(|error| failed(directory, &error))?;
+    let entries = fs::read_dir(directory).map_err(|error| Failure::at(directory, &error))?;
     let mut files = entries.flatten().map(|entry| entry.path());
     let archive = files.find(|file| file.extension().is_some_and(|extension| extension == "deb"));
     archive.ok_or_else(|| Failure(format!("no package in {}", directory.display())))
@@ -152,9 +152,5 @@ fn libraries(archive: &Path) -> Result<Vec<String>, Failure> {
 }
 
 fn make(directory: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(directory).map_err(|error| failed(directory, &error))
-}
-
-fn failed(file: &Path, error: &std::io::Error) -> Failure {
-    Failure(format!("{}: {error}", file.display()))
+    fs::create_dir_all(directory).map_err(|error| Failure::at(directory, &error))
 }

@@ -98,7 +98,7 @@ fn write(file: &str, text: &str) -> Result<(), Failure> {
     let path = root().join(PLACE).join(file);
     let folder = path.parent().unwrap_or(&path);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, text));
-    written.map_err(|error| Failure(format!("{}: {error}", path.display())))
+    written.map_err(|error| Failure::at(&path, &error))
 }
 
 #[cfg(test)]

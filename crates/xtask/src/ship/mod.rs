@@ -60,9 +60,7 @@ fn static_program() -> Result<PathBuf, Failure> {
 }
 
 fn check_size(program: &Path) -> Result<(), Failure> {
-    let size = fs::metadata(program)
-        .map_err(|error| Failure(format!("{}: {error}", program.display())))?
-        .len();
+    let size = fs::metadata(program).map_err(|error| Failure::at(program, &error))?.len();
     eprintln!("    {:.1} MB", size as f64 / 1e6);
     match size <= LARGEST {
         true => Ok(()),
