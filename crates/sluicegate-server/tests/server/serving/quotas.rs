@@ -174,25 +174,46 @@ async fn a_bucket_whose_id_is_too_long_is_forgotten_at_once() {
 #[tokio::test]
 async fn a_message_that_cannot_be_right_ends_its_stream_and_no_other() {
     let server = start().await;
-    let mut good = Envoy::connect(&server).await;
+    for _ in 0..10 {
+        if is_other_stream_left(&server).await {
+            return;
+        }
+        // A busy machine can make the process stand still for a second, which ends all streams.
+    }
+    panic!("other streams end again and again");
+}
+
+/// Sends messages that cannot be right. Returns whether a stream with right ones is left after that.
+async fn is_other_stream_left(server: &Running) -> bool {
+    let mut good = Envoy::connect(server).await;
     good.report("edge", "db", 0);
-    assert!(good.orders.message().await.expect("a message").is_some());
+    let has_begun = good.orders.message().await.expect("a message").is_some();
     for (first, last, seconds) in
         [(None, "", 5), (Some("edge"), "inner", 5), (Some("edge"), "edge", -1)]
     {
-        let mut bad = Envoy::connect(&server).await;
+        let mut bad = Envoy::connect(server).await;
         // The last report ends the stream, which takes no other one.
         first.into_iter().for_each(|first| bad.report(first, "other", 0));
         bad.report(last, "other", seconds);
-        let status = bad.orders.message().await.expect_err("an error");
-        assert_eq!(status.code(), Code::InvalidArgument, "{first:?} {last:?}: {status}");
+        let error = loop {
+            match bad.orders.message().await {
+                // The first report is answered before.
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(error.code(), Code::InvalidArgument, "{first:?} {last:?}: {error}");
     }
-    let mut bad = Envoy::connect(&server).await;
+    let mut bad = Envoy::connect(server).await;
     bad.report("edge", &"x".repeat(16 << 20), 0);
-    let status = bad.orders.message().await.expect_err("an error");
-    assert_eq!(status.code(), Code::OutOfRange, "{status}");
+    let Err(error) = bad.orders.message().await else { return false };
+    assert_eq!(error.code(), Code::OutOfRange, "{error}");
+    if !has_begun || good.reports.is_closed() {
+        return false;
+    }
     good.report("edge", "db", 5);
-    assert!(good.orders.message().await.expect("a message").is_some());
+    good.orders.message().await.expect("a message").is_some()
 }
 
 #[tokio::test]
