@@ -6,8 +6,7 @@ use sluicegate_throttle::{ConfigError, Throttle};
 
 use crate::compile::Policies;
 use crate::compile::throttle::{self, Throttling, setting_of};
-use crate::document::{self, Document};
-use crate::live::located;
+use crate::document::{self, Document, located};
 use crate::source::{Diagnostic, DocumentPath};
 
 pub use crate::compile::throttle::FileRequests;

@@ -5,6 +5,8 @@ use core::time::Duration;
 use crate::error::LimitError;
 use crate::exact::EXACT;
 use crate::limit::{AlgorithmSpec, Limit, Name, micros, valid};
+use crate::state::State;
+use crate::when_full::WhenFull;
 
 impl Limit {
     /// Admits no two requests closer together than `gap`, whatever they cost.
@@ -362,4 +364,58 @@ impl Limit {
     pub const fn is_shadow(&self) -> bool {
         self.shadow
     }
+
+    /// Says what happens to a new key when the store has no room for it.
+    ///
+    /// Unless it is said, that depends on what the limit is for. Logs, bans, limits that
+    /// [count refused attempts](Self::count_refused), concurrency, and limits that are settled by the response
+    /// (`count_if`) count new keys [together](WhenFull::CountTogether). So does every other limit that takes
+    /// more than ten seconds to recover when all of it is spent. The rest, such as `10/second`, recovers so
+    /// fast that a flood can hardly fill a table with it, and [admits](WhenFull::Admit) new keys.
+    #[must_use]
+    pub const fn when_full(mut self, answer: WhenFull) -> Self {
+        self.when_full = Some(answer);
+        self
+    }
+
+    /// What happens to a new key when the store has no room for it: what [`when_full`](Self::when_full) says,
+    /// else what the limit's kind and numbers suggest.
+    ///
+    /// A [shadow](Self::shadow) always [admits](WhenFull::Admit). A rule that settles the limit by the response counts [together](WhenFull::CountTogether) where nothing
+    /// was said.
+    pub fn answer_when_full(&self) -> WhenFull {
+        match self.when_full {
+            // On trial it refuses nobody, and is not counted where there is no room.
+            _ if self.shadow => WhenFull::Admit,
+            Some(answer) => answer,
+            None if self.recovers_soon() => WhenFull::Admit,
+            None => WhenFull::CountTogether,
+        }
+    }
+
+    /// Whether [`when_full`](Self::when_full) was said.
+    pub const fn says_when_full(&self) -> bool {
+        self.when_full.is_some()
+    }
+
+    fn recovers_soon(&self) -> bool {
+        if self.ban > 0
+            || self.count_refused
+            || matches!(self.spec, AlgorithmSpec::SlidingLog { .. })
+        {
+            return false;
+        }
+        // The longest recovery there is: from everything spent at once.
+        let mut spent = State::default();
+        self.algorithm.spend(&mut spent, 0, self.capacity(), 0);
+        let recovery = self.algorithm.fresh_in(&spent, 0);
+        recovery.is_some_and(|recovery| recovery.max(self.gap) <= SOON)
+    }
 }
+
+/// Limits that recover in this many microseconds, however much was spent, admit what there is no room for.
+///
+/// To fill the default table with rows that last ten seconds, 13,000 new keys a second have to spend all that
+/// the limit gives them. A client that can send that does harm without passing a limit. Of rows that last
+/// an hour, 40 new keys a second fill it.
+const SOON: u64 = 10_000_000;

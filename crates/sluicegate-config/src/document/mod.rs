@@ -40,7 +40,7 @@ pub(crate) use self::throttle::{
 };
 
 use self::shape::deserialize_tables;
-use crate::source::SourceMap;
+use crate::source::{Diagnostic, DocumentPath, SourceMap};
 
 /// Rate limiting policies for sluicegate.
 ///
@@ -91,6 +91,18 @@ pub struct Document {
     /// Where the values are in the text of the file.
     #[serde(skip)]
     pub source: SourceMap,
+}
+
+/// A diagnostic about a value of `document`, or of policies that were made in code.
+pub(crate) fn located(
+    document: Option<&Document>,
+    path: &DocumentPath<'_>,
+    message: &str,
+) -> Diagnostic {
+    match document {
+        Some(document) => document.source.problem(path, message),
+        None => Diagnostic::new(path.to_string(), message),
+    }
 }
 
 /// The proxies in front of the service, and the header in which they pass the client's address on.

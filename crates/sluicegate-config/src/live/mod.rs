@@ -30,7 +30,7 @@ pub use self::watch::{WatchError, Watching};
 
 use self::file::{Contents, File};
 use crate::compile::{BLOCKED, Policies};
-use crate::document::Document;
+use crate::document::{Document, located};
 use crate::environment::Environment;
 use crate::policy_file::PolicyFile;
 use crate::source::{Diagnostic, DocumentPath, PolicyError};
@@ -363,18 +363,6 @@ impl fmt::Debug for Live {
 
 const SETTLES_AT_HEAD: &str = "the tokens of an answer are known at the end of its body, and the running service settles before, as \
                                `hold_until = \"head\"` said when it started: start it anew";
-
-/// A diagnostic about a value of `document`, or of policies that were made in code.
-pub(crate) fn located(
-    document: Option<&Document>,
-    path: &DocumentPath<'_>,
-    message: &str,
-) -> Diagnostic {
-    match document {
-        Some(document) => document.source.problem(path, message),
-        None => Diagnostic::new(path.to_string(), message),
-    }
-}
 
 /// The state shared by all clones.
 struct Shared {

@@ -1,7 +1,7 @@
 //! What the options of a limit add to every algorithm.
 
 use super::super::testing::decide;
-use super::super::{Attempt, Limit};
+use super::super::{Attempt, Limit, WhenFull};
 use super::{MINUTE, NOW, SECOND, admits, micros, secs};
 
 fn shapes() -> [Limit; 7] {
@@ -235,4 +235,50 @@ fn no_moment_is_named_where_there_is_none() {
     let refused = limit.take_within(&mut state, NOW, 2, secs(0));
     assert_eq!((refused.is_admitted(), refused.retry_after()), (false, None));
     assert!(limit.take_within(&mut state, NOW, 2, secs(1)).is_admitted());
+}
+
+#[test]
+fn limits_that_recover_in_seconds_admit_and_all_others_count_together() {
+    let admit = [
+        Limit::per_second(10),
+        Limit::per_second(10).burst(100),
+        Limit::per(5, secs(10)),
+        Limit::per_second(10).refill(2, secs(1)),
+        Limit::fixed_window(5, secs(10)),
+        Limit::sliding_window(5, secs(5)),
+        Limit::leaky_bucket(10, secs(1)).queue(20),
+        Limit::per_second(10).min_gap(micros(100_000)),
+    ];
+    for limit in admit {
+        assert_eq!(limit.answer_when_full(), WhenFull::Admit, "{limit}");
+    }
+    let together = [
+        Limit::per_minute(5),
+        Limit::per_second(10).burst(101),
+        Limit::fixed_window(5, secs(11)),
+        Limit::sliding_window(5, secs(6)),
+        Limit::leaky_bucket(1, secs(1)).queue(20),
+        Limit::per_second(10).min_gap(secs(11)),
+        Limit::sliding_log(5, secs(1)),
+        Limit::per_second(10).ban(secs(1)),
+        Limit::per_second(10).ban(secs(1)).ban_after(3, secs(1)),
+        Limit::sliding_window(5, secs(1)).count_refused(),
+        Limit::concurrent(5),
+    ];
+    for limit in together {
+        assert_eq!(limit.answer_when_full(), WhenFull::CountTogether, "{limit}");
+    }
+}
+
+#[test]
+fn what_is_said_holds_and_changes_no_row() {
+    for answer in [WhenFull::Admit, WhenFull::Refuse, WhenFull::CountTogether] {
+        let limit = Limit::per_hour(5).when_full(answer);
+        assert_eq!(limit.answer_when_full(), answer);
+        assert_eq!(limit.id(), Limit::per_hour(5).id());
+        assert_ne!(limit, Limit::per_hour(5));
+        assert_eq!(limit.to_string().parse(), Ok(limit));
+    }
+    let error = "5/hour when-full never".parse::<Limit>().unwrap_err().to_string();
+    assert!(error.contains("admit, refuse or together"), "{error}");
 }
