@@ -46,7 +46,9 @@ mod tests {
         assert_eq!(millis("99999999S"), Some(99_999_999_000));
         assert_eq!(millis("250m"), Some(250));
         assert_eq!(millis("2000u"), Some(2));
-        for wrong in ["", "m", "1", "-1m", "+1m", "1.5S", "100000000m", "1h", "1 m", "1é"] {
+        assert_eq!(millis("3M"), Some(180_000));
+        assert_eq!(millis("0n"), Some(0));
+        for wrong in ["", "m", "1", "-1m", "+1m", "1.5S", "100000000m", "1h", "1 m", "1é", "20"] {
             assert_eq!(millis(wrong), None, "{wrong}");
         }
     }
