@@ -65,7 +65,6 @@ mod health;
 pub mod leases;
 mod policies;
 pub mod proxy;
-mod reflection;
 mod request;
 pub mod rlqs;
 pub mod rls;

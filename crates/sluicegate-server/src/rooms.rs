@@ -1,7 +1,9 @@
 //! What is behind each port: one line for each room, so that a new one is one line more.
 
 use axum::Router;
+use sluicegate_lease::CAPACITY_DESCRIPTORS;
 use tonic::service::RoutesBuilder;
+use tonic_reflection::server::{Builder, Error};
 
 use crate::admin::metrics::Metrics;
 use crate::service::Service;
@@ -26,6 +28,26 @@ pub(crate) fn grpc(service: &Service, routes: &mut RoutesBuilder) {
         rlqs::add(service, shared, routes);
         leases::add(shared, routes);
     }
+}
+
+/// What gRPC tools may ask about the services, such as `grpcurl`: their methods and messages, in the present version of
+/// reflection and in the one that older tools ask for.
+///
+/// # Errors
+///
+/// If the descriptions do not fit together.
+pub(crate) fn add_reflection(service: &Service, routes: &mut RoutesBuilder) -> Result<(), Error> {
+    let builder = || {
+        let builder = Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(CAPACITY_DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+        // Of those that are described, the ones that are served are listed.
+        names(service).into_iter().chain(OWN).fold(builder, Builder::with_service_name)
+    };
+    routes.add_service(builder().build_v1()?);
+    routes.add_service(builder().build_v1alpha()?);
+    Ok(())
 }
 
 /// The routes on the HTTP port, and what answers plain requests without them.
@@ -58,3 +80,13 @@ pub(crate) fn is_long(path: &str) -> bool {
     ];
     LONG.iter().any(|long| path.starts_with(long))
 }
+
+/// Envoy's protocol files, compiled: see `tests/server/descriptors.rs`.
+const DESCRIPTORS: &[u8] = include_bytes!("envoy.bin");
+
+/// Services of gRPC itself.
+const OWN: [&str; 3] = [
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];

@@ -15,9 +15,9 @@ use sluicegate_core::store::StoreError;
 
 use crate::Engine;
 use crate::decide::Job;
+use crate::entry::{ask, reserve};
 use crate::queue::Key;
 use crate::shared::Shared;
-use crate::store::{ask, reserve};
 
 /// Debits whose rows are swapped at once.
 struct Part {

@@ -2,18 +2,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt, Reservation};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitError, LimitStatus};
 use sluicegate_core::store::{BoxStoreFuture, Store, StoreError};
-use tokio::sync::oneshot;
 
 use crate::across;
 use crate::counts::SwapCounts;
 use crate::decide::{Job, refusal};
 use crate::engine::Engine;
-use crate::entry::{Entry, Reply};
-use crate::queue::{Key, MOST_ROWS};
+use crate::entry::{ask, reserve};
+use crate::queue::MOST_ROWS;
 use crate::runtime::before;
 use crate::shared::Shared;
 
@@ -99,80 +98,6 @@ impl<E: Engine> Swap<E> {
         let refused = refusal(charge, &rows, shared.bounds())?;
         shared.counters.refused_locally.add(1);
         Some(refused)
-    }
-}
-
-/// A place for a decision, and for giving back what it charged.
-pub(crate) fn reserve<E>(shared: &Shared<E>) -> Result<Arc<Reservation>, StoreError> {
-    shared.background.call().map(Arc::new).ok_or_else(|| {
-        shared.counters.failures.add(1);
-        StoreError::unavailable("too many calls of the engine are under way")
-    })
-}
-
-/// Has a job done whose rows are swapped at once, within the deadline.
-pub(crate) async fn ask<E: Engine>(
-    shared: Arc<Shared<E>>,
-    job: Job,
-    rows: Vec<Key>,
-    guard: Arc<Reservation>,
-) -> Reply {
-    let (caller, receiver) = oneshot::channel();
-    let charge = match &job {
-        Job::Take(charge) => Some(charge.clone()),
-        _ => None,
-    };
-    let late = shared.runtime.sleep(shared.deadline);
-    let entry = Entry {
-        job,
-        rows,
-        caller: Some(caller),
-        tried: None,
-        until: u64::MAX,
-        failed: 0,
-        guard: Some(Arc::clone(&guard)),
-    };
-    let mut waiting = Waiting { shared, charge, receiver, guard, is_answered: false };
-    waiting.shared.push(entry);
-    match before(late, &mut waiting.receiver).await {
-        Some(reply) => {
-            waiting.is_answered = true;
-            reply.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime ends")))
-        }
-        None => {
-            // After this, either an answer is there, or the flight finds nobody who waits. A failure is counted where the
-            // caller is told of it: by the flight, or here.
-            waiting.receiver.close();
-            if let Ok(reply) = waiting.receiver.try_recv() {
-                waiting.is_answered = true;
-                return reply;
-            }
-            waiting.shared.counters.failures.add(1);
-            Err(StoreError::too_slow())
-        }
-    }
-}
-
-/// Waits for an answer. If it is dropped before, what was charged is given back.
-struct Waiting<E: Engine> {
-    shared: Arc<Shared<E>>,
-    charge: Option<Charge>,
-    receiver: oneshot::Receiver<Reply>,
-    guard: Arc<Reservation>,
-    is_answered: bool,
-}
-
-impl<E: Engine> Drop for Waiting<E> {
-    fn drop(&mut self) {
-        if self.is_answered {
-            return;
-        }
-        self.guard.leave();
-        self.receiver.close();
-        // It may have been answered a moment ago.
-        if let (Ok(Ok(outcome)), Some(charge)) = (self.receiver.try_recv(), &self.charge) {
-            self.shared.give_back(charge, &outcome, Some(&self.guard));
-        }
     }
 }
 

@@ -97,7 +97,6 @@
 
 mod framework;
 pub mod key;
-mod layer;
 pub mod messages;
 mod respond;
 mod status;
@@ -109,8 +108,7 @@ pub use sluicegate::{
     store, when,
 };
 
-pub use self::framework::Tonic;
-pub use self::layer::RateLimitLayer;
+pub use self::framework::{RateLimitLayer, Tonic};
 pub use self::messages::CountMessages;
 pub use self::respond::Grpc;
 

@@ -18,5 +18,5 @@ mod throttle;
 mod trial;
 mod typed;
 mod unseen;
-#[path = "../../../sluicegate-core/src/condition/geoip/writer.rs"]
+#[path = "../../../sluicegate-core/src/condition/geoip/testing.rs"]
 mod writer;

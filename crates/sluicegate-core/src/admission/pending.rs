@@ -13,7 +13,6 @@ use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;
 use crate::clock::sleep::{Sleep, Timer};
 use crate::limit::Outcome;
-use crate::observe::span::DecisionSpan;
 use crate::store::charge::Charge;
 use crate::store::{AtOnce, Store, StoreError};
 
@@ -167,5 +166,29 @@ impl<E: AsEnforcer, T: Timer> fmt::Debug for Pending<E, T> {
             State::Waiting { .. } => "Pending(waiting)",
             State::Decided { .. } => "Pending(decided)",
         })
+    }
+}
+
+/// The `tracing` span `rate_limit` around a decision that has to be awaited, a wait, or both in turn. A decision that
+/// is available at once has no span. Without the feature `tracing` it is empty.
+struct DecisionSpan {
+    #[cfg(feature = "tracing")]
+    span: tracing::Span,
+}
+
+impl DecisionSpan {
+    /// Begins with a decision, or with a wait.
+    fn new() -> Self {
+        Self {
+            #[cfg(feature = "tracing")]
+            span: tracing::info_span!("rate_limit"),
+        }
+    }
+
+    /// Runs `run` within the span.
+    fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        #[cfg(feature = "tracing")]
+        let _entered = self.span.enter();
+        run()
     }
 }

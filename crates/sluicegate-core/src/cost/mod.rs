@@ -16,18 +16,16 @@
 pub(crate) mod account;
 pub(crate) mod running;
 
-pub use self::account::{Cost, Settlement};
+pub use self::account::{Cost, Settlement, reply_header, reply_header_scaled};
 pub use self::running::RunningCost;
 mod amount;
 mod from;
 mod number;
-mod reply;
 
 use std::fmt;
 
 pub use self::amount::{Amount, ContentLength};
 pub use self::from::{CostFrom, content_length, cost_from};
-pub use self::reply::{reply_header, reply_header_scaled};
 use crate::key::{Missing, View};
 
 /// What a request costs: a number, [`cost_fn`], [`cost_from`] or [`content_length`].

@@ -19,7 +19,6 @@ pub(crate) mod observer;
 pub(crate) mod peaks;
 pub(crate) mod report;
 pub(crate) mod show;
-pub(crate) mod span;
 mod store_counters;
 pub(crate) mod watch;
 

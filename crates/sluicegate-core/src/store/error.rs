@@ -103,3 +103,16 @@ impl Error for StoreError {
         self.source.as_deref().map(|source| source as _)
     }
 }
+
+/// What happens to a request when the store cannot decide about it.
+///
+/// The default is to admit: a limiter should not be the reason for an outage. The failure is counted and logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnStoreError {
+    /// It passes without being counted. The default.
+    #[default]
+    Admit,
+    /// It is answered with `503 Service Unavailable`, never with 429.
+    Refuse,
+}

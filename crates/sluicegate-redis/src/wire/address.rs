@@ -3,7 +3,7 @@
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use sluicegate_core::adapter::ConfigError;
 
-use crate::wire::certificates::Certificates;
+use crate::wire::Certificates;
 use crate::wire::node::{Sentinels, Target};
 
 #[cfg(feature = "tls")]

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::certificates::Certificates;
+use super::Certificates;
 
 /// The configuration, made once for all connections.
 #[derive(Clone)]

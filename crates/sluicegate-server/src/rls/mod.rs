@@ -7,7 +7,7 @@ mod counters;
 mod grpc;
 mod message;
 #[cfg(test)]
-mod model;
+mod model_tests;
 mod rules;
 mod statistics;
 #[cfg(test)]

@@ -19,8 +19,8 @@ use crate::admin::metrics::{self, Metrics};
 use crate::admin::{Token, guarded};
 use crate::auth::Forward;
 use crate::rls::{Rls, StatsD};
+use crate::rooms;
 use crate::service::Service;
-use crate::{reflection, rooms};
 
 /// How long requests may take to be answered once the server stops.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -308,7 +308,7 @@ fn grpc(service: &Service) -> Result<(HealthReporter, Router), ServerError> {
     let mut routes: RoutesBuilder = Routes::builder();
     routes.add_service(health);
     rooms::grpc(service, &mut routes);
-    let described = reflection::add(service, &mut routes);
+    let described = rooms::add_reflection(service, &mut routes);
     described.map_err(|error| ServerError::because("gRPC reflection cannot be set up", error))?;
     Ok((reporter, routes.routes().prepare().into_axum_router()))
 }

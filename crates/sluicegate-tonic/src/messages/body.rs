@@ -9,7 +9,7 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::grpc;
 
-use super::count::Count;
+use super::Count;
 use super::frames::Frames;
 use super::text::Text;
 

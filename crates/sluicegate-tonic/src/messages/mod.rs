@@ -1,22 +1,23 @@
 //! The messages of a call, as its cost.
 
 mod body;
-mod count;
 mod frames;
 mod text;
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::{HttpReply, Reply as _, note_spent};
+use sluicegate::cost::RunningCost;
 use tower_layer::Layer;
 use tower_service::Service;
 
 pub use self::body::CountedBody;
-use self::count::Count;
 
 /// A tower layer that counts the messages of a call, so that a limit can charge for them when the call has ended.
 ///
@@ -30,8 +31,7 @@ use self::count::Count;
 ///
 /// It counts messages of gRPC and of gRPC-Web, so it may be around a layer that translates between them, or inside of it.
 ///
-/// A handler that leaves a [`RunningCost`](crate::cost::RunningCost) or a [`Cost`](crate::Cost) in its response counts by
-/// itself.
+/// A handler that leaves a [`RunningCost`] or a [`Cost`](crate::Cost) in its response counts by itself.
 ///
 /// ```
 /// use sluicegate_tonic::{CountMessages, Ip, Limit, RateLimitLayer};
@@ -143,5 +143,35 @@ where
 impl<F> fmt::Debug for CountMessagesFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CountMessagesFuture").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// The messages of a call so far. Clones count together.
+#[derive(Debug, Clone)]
+struct Count {
+    /// At least 1: a call without a message, such as one that fails, is charged as one, or a client could fail without
+    /// end.
+    cost: RunningCost,
+    has_messages: Arc<AtomicBool>,
+}
+
+impl Count {
+    fn new() -> Self {
+        Self { cost: RunningCost::of(1), has_messages: Arc::default() }
+    }
+
+    fn add(&self, messages: u64) {
+        // The first message is the one that the call itself was charged for.
+        let is_first = messages > 0 && !self.has_messages.swap(true, Ordering::Relaxed);
+        self.cost.add(messages - u64::from(is_first));
+    }
+
+    const fn cost(&self) -> &RunningCost {
+        &self.cost
+    }
+
+    /// The messages themselves.
+    fn messages(&self) -> u64 {
+        if self.has_messages.load(Ordering::Relaxed) { self.cost.total() } else { 0 }
     }
 }

@@ -240,6 +240,6 @@ fn wait(micros: u64) -> Turn {
 }
 
 #[cfg(test)]
-mod contention;
+mod contention_tests;
 #[cfg(test)]
 mod tests;

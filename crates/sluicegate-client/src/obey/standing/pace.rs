@@ -14,7 +14,7 @@ use super::window::Window;
 /// A server that counts by windows of about a second is another matter; see [`Window`].
 ///
 /// The numbers are from simulations of 1 to 64 clients with 1 to 32 callers each that share 100 requests a second of
-/// buckets and windows (`contention.rs`, and `tests/all/contention.rs`).
+/// buckets and windows (`contention_tests.rs`, and `tests/all/contention.rs`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
     /// Microseconds between requests; 0 if they are sent as they come.

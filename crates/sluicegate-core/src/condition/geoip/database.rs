@@ -31,7 +31,7 @@ use crate::adapter::KeyTag;
 /// use sluicegate::condition::{GeoDatabase, Not};
 ///
 /// # mod writer {
-/// #     include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/condition/geoip/writer.rs"));
+/// #     include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/condition/geoip/testing.rs"));
 /// # }
 /// # let database = writer::Writer::new("Test-Country").country("192.0.2.0/24", "DE").write();
 /// # let path = std::env::temp_dir().join(format!("sluicegate-{}.mmdb", std::process::id()));

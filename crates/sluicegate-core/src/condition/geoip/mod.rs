@@ -6,9 +6,9 @@ mod error;
 mod key;
 mod records;
 #[cfg(test)]
-mod tests;
+mod testing;
 #[cfg(test)]
-mod writer;
+mod tests;
 
 pub use self::database::GeoDatabase;
 pub use self::error::GeoError;

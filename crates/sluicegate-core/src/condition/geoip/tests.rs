@@ -7,7 +7,7 @@ use crate::condition::{Condition, Not};
 use crate::key::testing::{Request, key, missing};
 use crate::key::{Const, KeyBuf};
 
-use super::writer::{Value, Writer};
+use super::testing::{Value, Writer};
 use super::{GeoDatabase, GeoKey};
 
 fn countries() -> Writer {

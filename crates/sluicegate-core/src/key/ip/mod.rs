@@ -1,5 +1,3 @@
-mod report;
-
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -11,6 +9,7 @@ use super::nat64::Translator;
 use super::network::{cut_v4, cut_v6};
 use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
 use crate::key::network::NetworkError;
+use crate::standard_error::{self, is_recorded};
 
 /// The largest number of hops that are read, and of proxies that can be counted. Real chains have a handful. Without
 /// a bound, a proxy that forwards to itself would decide how long we read.
@@ -267,7 +266,7 @@ impl Ip {
         if !is_told() && view.header_lines(&self.header).next().is_none() {
             let is_first = !self.is_told.swap(true, Ordering::Relaxed);
             if is_first {
-                report::unforwarded(&self.header, peer);
+                warn_unforwarded(&self.header, peer);
             }
         }
         peer
@@ -284,6 +283,23 @@ impl Ip {
             is_told: Arc::default(),
         }
     }
+}
+
+/// Logged once for each key by a client's address.
+fn warn_unforwarded(header: &str, proxy: IpAddr) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        header,
+        %proxy,
+        "a request from a trusted proxy has no such header, so it is charged to the proxy, as all its \
+         clients are: name the header that the proxy writes with `Ip::header`. A proxy's own health \
+         checks have none either"
+    );
+    standard_error::write_unless(is_recorded!(WARN), || {
+        format!(
+            "a request from the trusted proxy {proxy} has no header `{header}`: all its clients share one key"
+        )
+    });
 }
 
 /// The first address that is not a proxy's, or else that of the last proxy that told its address.

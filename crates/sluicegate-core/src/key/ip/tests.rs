@@ -291,7 +291,7 @@ fn what_is_no_prefix_of_a_translator_is_named() {
 #[cfg(feature = "tracing")]
 #[test]
 fn a_proxy_that_does_not_write_the_header_is_told_once() {
-    use crate::observe::report::logged::logged;
+    use crate::observe::report::testing::logged;
 
     for ip in [behind(), Ip::hops(1)] {
         let told = |request: &Request| logged(|| drop(address(&ip, request)));

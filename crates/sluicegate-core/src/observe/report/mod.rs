@@ -5,7 +5,7 @@
 )]
 
 #[cfg(all(test, feature = "tracing"))]
-pub(crate) mod logged;
+pub(crate) mod testing;
 
 use crate::key::Missing;
 use crate::limit::{Decision, Limit, LimitStatus};

@@ -1,15 +1,12 @@
 //! The command `sluicegate`.
 
 mod check;
-#[cfg(test)]
-mod files;
 mod health;
 mod like;
 mod log;
 mod manual;
 mod masters;
 mod page;
-mod peak;
 mod per_second;
 mod policies;
 mod proxy;
@@ -22,6 +19,8 @@ mod store;
 mod suggest;
 mod terminal;
 mod test;
+#[cfg(test)]
+mod testing;
 mod top;
 mod virtual_time;
 

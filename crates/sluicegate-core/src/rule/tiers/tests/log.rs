@@ -1,7 +1,7 @@
 //! Log lines about unlimited and unknown clients.
 
 use super::*;
-use crate::observe::report::logged::logged;
+use crate::observe::report::testing::logged;
 
 #[test]
 fn who_is_not_limited_is_said_in_the_log() {

@@ -15,7 +15,7 @@ use sluicegate_core::limit::LimitStatus;
 use super::alternatives::Alternatives;
 use super::durations::Durations;
 use crate::log::Record;
-use crate::peak::Peak;
+use crate::series::Peak;
 use crate::series::Series;
 use crate::suggest::group_of;
 

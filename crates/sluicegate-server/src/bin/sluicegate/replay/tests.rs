@@ -9,7 +9,7 @@ use sluicegate_core::observe::ShowKeys;
 use super::judge::Judge;
 use super::report::Report;
 use super::{Replay, replay};
-use crate::files::Files;
+use crate::testing::Files;
 use crate::virtual_time::Rules;
 
 /// A file of one rule by address.

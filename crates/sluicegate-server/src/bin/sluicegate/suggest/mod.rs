@@ -32,7 +32,7 @@ use self::population::Population;
 use self::report::Findings;
 use crate::log::LogFiles;
 use crate::page::{Content, Page, Traffic};
-use crate::peak::Peak;
+use crate::series::Peak;
 use crate::terminal::{print, readable};
 
 /// Suggests limits from the traffic in access logs.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::run::Outcomes;
 use super::{file, plan, run};
-use crate::files::Files;
+use crate::testing::Files;
 use crate::virtual_time::Rules;
 
 const RULES: &str = r#"

@@ -1,3 +1,5 @@
+//! Keys that are made of other keys.
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -81,6 +83,39 @@ fn all_missing(all: &[Missing]) -> Missing {
     }
     Missing::client(all.iter().map(Missing::what).collect::<Vec<_>>().join(" or "))
 }
+
+/// A key that clients may leave out. A request without it is not limited by the rule.
+///
+/// It is still an error if the server does not provide the value, or if the value can be read in more than one way.
+#[derive(Debug, Clone, Copy)]
+pub struct Optional<K>(pub K);
+
+impl<V: View, K: Key<V>> Key<V> for Optional<K> {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        self.0.write(view, key).map_err(|missing| {
+            if missing.is_client() && !missing.is_ambiguous() { Missing::exempt() } else { missing }
+        })
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident),*) => {
+        /// All of the keys together. If one is missing, the tuple is missing.
+        impl<V: View, $($name: Key<V>),*> Key<V> for ($($name,)*) {
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+                let ($($name,)*) = self;
+                $($name.write(view, key)?;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A, B);
+tuples!(A, B, C);
+tuples!(A, B, C, D);
 
 #[cfg(test)]
 mod tests {
