@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::amount::Amount;
@@ -54,29 +55,43 @@ impl Bands {
 /// Adds demands up, so that a server with many clients asks with few.
 ///
 /// Demands of one band whose wants per weight are within a factor of two become one. So a parent knows which of a
-/// server's clients want little and which want much, and its fair shares are nearly those of one large pool.
+/// server's clients want little and which want much, and its fair shares are nearly those of one large pool. If that is
+/// more than [`MAX_DEMANDS`], the least critical bands are told with fewer details. No demand is told in another band,
+/// unless there are more bands than that.
 pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<Demand> {
-    let mut groups: BTreeMap<(Band, u32), Want> = BTreeMap::new();
+    // The least critical band first, and in it the smallest wants.
+    let mut groups: BTreeMap<(Reverse<Band>, u32), Want> = BTreeMap::new();
     for Demand { band, want } in demands {
         // By wants per weight, because that is what decides who is above the water level and who is below it.
         let per_weight = want.wants.millionths() / want.weight.max(1);
         let group = groups
             // Groups by powers of two.
-            .entry((*band, u64::BITS - per_weight.leading_zeros()))
+            .entry((Reverse(*band), u64::BITS - per_weight.leading_zeros()))
             .or_insert(Want { wants: Amount::ZERO, weight: 0 });
-        group.wants = group.wants + want.wants;
-        group.weight = group.weight.saturating_add(want.weight);
+        *group = sum(*group, *want);
     }
-    while groups.len() > MAX_DEMANDS {
-        // Too many bands: those of the smallest wants join the next group.
-        let Some(((band, magnitude), want)) = groups.pop_first() else { break };
-        // Towards larger wants. Joined with smaller ones, they would seem to want less than they do.
-        let next = groups.range((band, magnitude)..).next().map(|(key, _)| *key);
-        let Some(next) = next.and_then(|next| groups.get_mut(&next)) else { break };
-        next.wants = next.wants + want.wants;
-        next.weight = next.weight.saturating_add(want.weight);
+    let groups = groups.into_iter().map(|((Reverse(band), _), want)| Demand { band, want });
+    let mut demands: Vec<Demand> = groups.collect();
+    for joins_bands in [false, true] {
+        let mut excess = demands.len().saturating_sub(MAX_DEMANDS);
+        demands.dedup_by(|next, joined| {
+            let joins = excess > 0 && (joins_bands || next.band == joined.band);
+            if joins {
+                excess -= 1;
+                // In the less critical of two bands, so that it takes nothing from clients of other servers.
+                joined.want = sum(joined.want, next.want);
+            }
+            joins
+        });
     }
-    // A parent takes no larger weights.
-    let bounded = |want: Want| Want { weight: want.weight.min(MAX_WEIGHT), ..want };
-    groups.into_iter().map(|((band, _), want)| Demand { band, want: bounded(want) }).collect()
+    for Demand { want, .. } in &mut demands {
+        // A parent takes no larger weights.
+        want.weight = want.weight.min(MAX_WEIGHT);
+    }
+    demands
+}
+
+fn sum(one: Want, other: Want) -> Want {
+    let weight = one.weight.saturating_add(other.weight);
+    Want { wants: one.wants + other.wants, weight }
 }

@@ -91,3 +91,40 @@ fn demands_of_many_clients_are_few() {
     let wanted: Amount = demands.iter().map(|demand| demand.want.wants).sum();
     assert_eq!(wanted, pool.snapshot()[0].wanted);
 }
+
+/// What a server with a client for each want tells its parent that is wanted in a band.
+fn told(wants: impl Iterator<Item = Demand>) -> impl Fn(u8) -> (Amount, usize) {
+    let mut pool = pool(hundred());
+    for (number, demand) in wants.enumerate() {
+        let name = format!("client-{number}");
+        pool.ask(0, &crate::pool::Ask::new(&name, "db", 1, 1, &[demand])).unwrap();
+    }
+    let demands = pool.demands("db");
+    assert!(demands.len() <= MAX_DEMANDS);
+    move |band| {
+        let in_band = demands.iter().filter(|demand| demand.band.0 == band);
+        (in_band.clone().map(|demand| demand.want.wants).sum(), in_band.count())
+    }
+}
+
+#[test]
+fn what_is_wanted_in_a_band_is_told_in_that_band() {
+    let of_bands = |bands: u8, powers: u32| {
+        (0..bands).flat_map(move |band| {
+            (0..powers).map(move |power| Demand::of(Amount::units(1 << power)).band(band))
+        })
+    };
+    let all = Amount::units((1 << 16) - 1);
+    // The 16 groups too many are those of the last band, and one of the band before it.
+    let few = told(of_bands(5, 16));
+    assert_eq!([0, 1, 2, 3, 4].map(few), [(all, 16), (all, 16), (all, 16), (all, 15), (all, 1)]);
+    let many = told(of_bands(64, 16));
+    assert!((0..64).all(|band| many(band) == (all, 1)));
+    // Of more bands than demands, the least critical ones are one.
+    let too_many = told(of_bands(70, 2));
+    assert!((0..63).all(|band| too_many(band) == (Amount::units(3), 1)));
+    assert_eq!(
+        [63, 68, 69].map(too_many),
+        [(Amount::ZERO, 0), (Amount::ZERO, 0), (Amount::units(21), 1)]
+    );
+}
