@@ -233,6 +233,49 @@ mod tests {
         assert!(matches!(response.answers[..], [Ok(Answer::Grant(_))]), "{response:?}");
     }
 
+    /// What a client may use after a minute without the root, and how often it asks in this minute and the next.
+    fn without_root(on_loss: OnLoss, safe: Option<Amount>) -> (f64, u64) {
+        let (mut root, _) = tree(100, Duration::from_secs(1));
+        let template = Template::from_parent("*")
+            .lease(Duration::from_secs(10))
+            .refresh(Duration::from_secs(1));
+        let template = safe.map_or(template.clone(), |safe| template.safe(safe));
+        let mut child = Server::child("child", Templates::new([template]).unwrap());
+        child.lead(0, 1, Some(Vec::new()), 0);
+        let mut client = Session::new("client", 0, 0);
+        client.add("db", Amount::units(30), on_loss);
+        run(&mut root, &mut child, &mut client, 0, 5 * SECOND);
+        assert_eq!(client.capacity(5 * SECOND, "db"), Amount::units(30));
+        let before = client.sequence();
+        for now in (5 * SECOND..65 * SECOND).step_by(10) {
+            ask(&mut client, &mut child, now);
+            if let Action::Ask(_) = child.poll(now) {
+                child.failed(now);
+            }
+        }
+        let used = client.capacity(65 * SECOND, "db");
+        // The root is back.
+        run(&mut root, &mut child, &mut client, 65 * SECOND, 130 * SECOND);
+        assert_eq!(client.lease("db").0, Amount::units(30));
+        (used.as_f64(), client.sequence() - before)
+    }
+
+    #[test]
+    fn a_client_of_a_server_without_a_lease_does_what_it_was_told() {
+        let five = Some(Amount::units(5));
+        // Where the template names no safe capacity, it is the one client's share of all that the server had.
+        for (on_loss, safe, expected) in [
+            (OnLoss::Stop, None, 0.0),
+            (OnLoss::Keep, None, 30.0),
+            (OnLoss::Safe, None, 30.0),
+            (OnLoss::Safe, five, 5.0),
+        ] {
+            let (used, asked) = without_root(on_loss, safe);
+            assert_eq!(used, expected, "{on_loss:?} {safe:?}");
+            assert!(asked < 400, "{on_loss:?} {safe:?}: {asked} times in two minutes");
+        }
+    }
+
     #[test]
     fn a_server_of_ten_thousand_resources_leases_them_all() {
         let (mut root, mut child) = tree(100, Duration::from_secs(1));

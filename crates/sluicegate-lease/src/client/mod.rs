@@ -502,6 +502,13 @@ impl ResourceState {
     pub(super) fn grant(&mut self, sent: u64, grant: &Grant) {
         // The server has answered, so it has read the report that came with the request.
         self.heard = self.reported;
+        if grant.ttl.is_zero() {
+            // The server has no lease itself, so it says nothing of what may be used without one: that is what was
+            // granted last, or what was safe then. Only a number of the template is safe in any case.
+            self.expires = self.expires.min(sent);
+            self.safe = if grant.safe.is_zero() { self.safe } else { grant.safe };
+            return;
+        }
         self.granted = grant.capacity;
         self.expires = sent.saturating_add(millis(grant.ttl).min(LONGEST_LEASE));
         self.safe = grant.safe;

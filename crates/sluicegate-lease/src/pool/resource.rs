@@ -285,6 +285,11 @@ impl Resource {
     }
 
     fn refresh(&self, now: u64, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {
+        if ttl == 0 {
+            // There is nothing to give and nothing to give back, whatever the client uses without a lease. The server's
+            // own lease will be renewed, or come.
+            return self.template.refresh / 4;
+        }
         if part.granted < ask.has {
             // What it gives back is free for others when it has said so.
             // Each report that comes late keeps somebody else from capacity that is theirs.
@@ -293,8 +298,6 @@ impl Resource {
         let refresh = match &self.learning {
             Some(_) => self.template.refresh.min(LEARNING_REFRESH),
             // Its share will be free when others have given it back.
-            // Its own lease will be renewed, or come.
-            None if ttl == 0 => return self.template.refresh / 4,
             None if part.granted < part.share => self.template.refresh / 4,
             // So will be what its server has asked its parent for.
             None if self.may_get_more(now, ask, part) => self.template.refresh / 4,
