@@ -8,10 +8,11 @@ use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, ManualClock};
 use tokio::time::sleep;
 
+use super::tests::Cut;
 use super::{InProcess, Lease, LeaseClient};
 use crate::amount::Amount;
 use crate::client::OnLoss;
-use crate::limit::{LeasedLimit, Wants};
+use crate::limit::{LeasedBuilder, LeasedLimit, Wants};
 use crate::template::{Template, Templates};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -155,6 +156,36 @@ async fn an_idle_client_that_is_needed_asks_at_once() {
     assert_eq!(ask(&limit, 1), 0);
     pass(&clock, Duration::from_millis(20)).await;
     assert_eq!(ask(&limit, 1), 1);
+}
+
+/// How often a client asks in a minute of which 100 requests a second want something, while others hold everything.
+async fn asks_in_vain(wants: Wants, make: fn(&str) -> LeasedBuilder, refresh: Duration) -> usize {
+    let template = Template::new("*", Amount::units(100)).lease(3 * refresh).refresh(refresh);
+    let server = InProcess::new(Templates::new([template]).unwrap());
+    let (others, link) = (client(&server), Cut::of(server));
+    let critical = others.resource("db").wants(Amount::units(100)).lease().unwrap();
+    let clock = ManualClock::new();
+    pass(&clock, SECOND).await;
+    let client = LeaseClient::over(link.clone());
+    let lease = client.resource("db").band(1).wants(wants).lease().unwrap();
+    let limit = lease.limit(make("db").clock(&clock)).unwrap();
+    for _ in 0..6_000 {
+        assert_eq!(ask(&limit, 1), 0);
+        pass(&clock, SECOND / 100).await;
+    }
+    assert_eq!(critical.capacity(), Amount::units(100));
+    link.requests()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_granted_nothing_asks_again_in_growing_intervals() {
+    for make in [LeasedLimit::rate, LeasedLimit::gauge] {
+        for wants in [Wants::learned(), Wants::fixed(Amount::units(5))] {
+            // Twelve renewals, some twenty retries, and some for each rise of what is learned.
+            let asked = asks_in_vain(wants, make, 5 * SECOND).await;
+            assert!((12..=60).contains(&asked), "{asked} times in a minute");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use crate::template::{Template, Templates};
 
 /// A server that can be cut off.
 #[derive(Clone)]
-struct Cut {
+pub(super) struct Cut {
     server: InProcess,
     link: Arc<Mutex<Link>>,
 }
@@ -70,15 +70,19 @@ fn server() -> Cut {
         .refresh(Duration::from_secs(1))
         .safe(Amount::units(3));
     let server = InProcess::new(Templates::new([template]).unwrap());
-    Cut { server, link: Arc::default() }
+    Cut::of(server)
 }
 
 impl Cut {
+    pub(super) fn of(server: InProcess) -> Self {
+        Self { server, link: Arc::default() }
+    }
+
     fn set(&self, change: impl FnOnce(&mut Link)) {
         change(&mut self.link.lock().unwrap());
     }
 
-    fn requests(&self) -> usize {
+    pub(super) fn requests(&self) -> usize {
         self.link.lock().unwrap().requests.len()
     }
 

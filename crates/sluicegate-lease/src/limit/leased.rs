@@ -135,7 +135,8 @@ impl LeasedLimit {
 
     /// Calls `listener` when something is asked while nothing may be used: an idle client is needed again, and should ask
     /// its server now and not at the next refresh. It is called once, and again only after something was granted. It must
-    /// be quick, because the request waits for it.
+    /// be quick, because the request waits for it. The limit of a [`Lease`](crate::Lease) has a listener already: its
+    /// client asks the server again in growing intervals.
     pub fn on_need(&self, listener: impl Fn() + Send + Sync + 'static) {
         let mut on_need = self.0.on_need.lock().unwrap_or_else(PoisonError::into_inner);
         *on_need = Some(Box::new(listener));
@@ -154,7 +155,12 @@ impl LeasedLimit {
 
     /// Ends a decision: says that capacity is needed, if that is new.
     pub(super) fn decided(&self, mut state: MutexGuard<'_, State>) {
-        let is_needed = std::mem::take(&mut state.retries.is_due) || state.capacity().is_zero();
+        let is_due = std::mem::take(&mut state.retries.is_due);
+        let is_needed = match state.retries.told {
+            // Paced also where nothing is granted for long: each request would otherwise be a question.
+            Some(_) => is_due,
+            None => state.capacity().is_zero(),
+        };
         if state.is_needed || state.is_closed || !is_needed {
             return;
         }

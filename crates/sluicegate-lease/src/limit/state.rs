@@ -28,7 +28,7 @@ pub(super) struct State {
 }
 
 /// When to ask the server again, because there is less than is wanted.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct RetrySchedule {
     /// What the server was told that is wanted; `None` if nobody says so.
     pub(super) told: Option<Amount>,
@@ -43,6 +43,13 @@ pub(super) struct RetrySchedule {
 /// microseconds. Then the server says when to ask.
 const FIRST_GAP: u64 = 10_000;
 const LAST_GAP: u64 = 1_000_000;
+
+impl Default for RetrySchedule {
+    fn default() -> Self {
+        // Not without a gap, which would never grow: a want that is fixed never rises.
+        Self { told: None, next: 0, gap: FIRST_GAP, is_due: false }
+    }
+}
 
 /// What is spent.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +121,9 @@ impl State {
                 // What is refused has to fit beside what is in use, so both together are what is needed.
                 let needed = gauge.needs(self.learned.slot_of(self.now), refused);
                 self.learned.peak(self.now, needed, before);
+                if self.capacity().is_zero() {
+                    self.plead();
+                }
                 if is_taken { BucketAnswer::Admit(0) } else { BucketAnswer::Refuse(None) }
             }
         };
