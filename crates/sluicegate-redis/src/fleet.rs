@@ -13,7 +13,7 @@ use crate::exchange::settle::deliver_once;
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
 use crate::rows::group_key;
-use crate::runtime::{Runtime, before};
+use crate::runtime::before;
 use crate::script::Call;
 use crate::script::fleet::{Heartbeat, View};
 use crate::store::Redis;
@@ -147,11 +147,9 @@ impl FleetBuilder {
             weight: self.weight,
             stops: self.stops,
         };
-        let (store, alive) = (Arc::downgrade(shared), Arc::downgrade(&held));
-        let runtime = Arc::clone(&shared.runtime);
-        shared.runtime.spawn(run(store, runtime, fleet.clone(), settings, alive));
-        // The store too: without it, the task would end.
-        Ok(Membership::new(fleet, (held, self.redis)))
+        let alive = Arc::downgrade(&held);
+        shared.runtime.spawn(run(Arc::clone(shared), fleet.clone(), settings, alive));
+        Ok(Membership::new(fleet, held))
     }
 }
 
@@ -172,19 +170,18 @@ pub(crate) struct MemberSettings {
     pub(crate) stops: bool,
 }
 
-/// Runs until `held` is dropped or the store is, and then leaves the fleet.
+/// Runs until `held` is dropped, and then leaves the fleet. It keeps the store until then: who leaves needs it.
 pub(crate) async fn run(
-    store: Weak<Shared>,
-    runtime: Arc<Runtime>,
+    shared: Arc<Shared>,
     fleet: Fleet,
     settings: MemberSettings,
     held: Weak<()>,
 ) {
+    let runtime = &shared.runtime;
     // Demand is counted from here on. What was wanted before this process joined is no rate.
     let pause = settings.round / BEATS;
     let mut demand = Demand { wanted: fleet.wanted(), at: runtime.clock.now(), rate: 0 };
     loop {
-        let Some(shared) = store.upgrade() else { return };
         if held.strong_count() == 0 {
             let _ = before(runtime.sleep(pause), send(&shared, &settings, None)).await;
             return;
@@ -198,8 +195,6 @@ pub(crate) async fn run(
             let age = runtime.clock.now().saturating_sub(sent);
             see(&fleet, &settings, &view, Duration::from_micros(age));
         }
-        // Not held during the pause: without a store there is nobody to tell, and the task ends.
-        drop(shared);
         next.await;
     }
 }

@@ -5,6 +5,7 @@ mod connecting;
 mod deadline;
 mod errors;
 mod fake;
+mod fleet;
 mod sentinel;
 mod settling;
 mod slots;
