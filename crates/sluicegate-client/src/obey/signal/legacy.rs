@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use sfv::{Dictionary, ListEntry, Parser};
 use smallvec::SmallVec;
 
 use super::line::Line;
@@ -15,7 +16,7 @@ struct Dialect<'a> {
     reset: Line<'a>,
 }
 
-/// The dialects: `X-RateLimit-*`, with `-Requests`, with `-Tokens`, `RateLimit-*` of the drafts before the eighth,
+/// The dialects: `X-RateLimit-*`, with `-Requests`, with `-Tokens`, `RateLimit-*` of the drafts before the seventh,
 /// `X-Rate-Limit-*`, and `Anthropic-RateLimit-*` with `Requests`, `Tokens`, `Input-Tokens` and `Output-Tokens`.
 const DIALECTS: usize = 9;
 const REQUESTS: usize = 1;
@@ -23,7 +24,7 @@ const TOKENS: usize = 2;
 const ANTHROPIC: [&str; 4] = ["requests", "tokens", "input-tokens", "output-tokens"];
 const FIRST_OF_ANTHROPIC: usize = 5;
 
-/// Reads the fields that services sent before there was a draft.
+/// Reads the fields that services sent before there was a draft, and those of its first versions.
 pub(super) fn read(
     headers: &HeaderMap,
     date: impl Fn() -> Duration,
@@ -46,6 +47,26 @@ pub(super) fn read(
             counts_requests: number != TOKENS && number <= FIRST_OF_ANTHROPIC,
         });
     }
+    quotas.extend(seventh_draft(headers));
+}
+
+/// Reads `RateLimit: limit=100, remaining=0, reset=30` (draft-ietf-httpapi-ratelimit-headers-07). Later drafts have a list
+/// in the field of this name.
+fn seventh_draft(headers: &HeaderMap) -> Option<Quota> {
+    let line = Line::of(headers, "ratelimit").bytes()?;
+    let members = Parser::new(line).parse::<Dictionary>().ok()?;
+    let number = |key: &str| match members.get(key)? {
+        ListEntry::Item(item) => u64::try_from(i64::from(item.bare_item.as_integer()?)).ok(),
+        ListEntry::InnerList(_) => None,
+    };
+    Some(Quota {
+        policy: DIALECTS as u64,
+        limit: number("limit"),
+        window: None,
+        remaining: number("remaining")?,
+        reset: number("reset").map(Duration::from_secs),
+        counts_requests: true,
+    })
 }
 
 /// The line that a field belongs to.

@@ -271,6 +271,29 @@ fn the_dialects_of_large_services_are_read() {
 }
 
 #[test]
+fn the_dictionary_of_the_seventh_draft_is_understood() {
+    let policy = ("ratelimit-policy", "100;w=60");
+    let signal = read(429, &[("ratelimit", "limit=100, remaining=0, reset=30"), policy]);
+    let [quota] = signal.quotas[..] else { panic!("{signal:?}") };
+    assert_eq!((quota.limit, quota.remaining), (Some(100), 0));
+    assert_eq!(
+        (quota.reset, signal.wait()),
+        (Some(Duration::from_secs(30)), Some(Duration::from_secs(30)))
+    );
+    assert!(quota.counts_requests);
+    for text in [
+        "limit=100, reset=30",
+        "remaining=-1",
+        "remaining=1.5",
+        "remaining=\"1\"",
+        "remaining=(1)",
+        "remaining=1,",
+    ] {
+        assert!(read(200, &[("ratelimit", text), policy]).quotas.is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn the_draft_is_preferred_to_older_fields() {
     let fields = [("ratelimit", r#""a";r=3;t=1"#), ("x-ratelimit-remaining", "0")];
     assert_eq!(read(200, &fields).quotas.len(), 1);
