@@ -7,8 +7,8 @@ use axum::routing::get;
 
 use crate::service::Service;
 
-/// `/healthz` and `/healthcheck`, 200 as long as the process serves; `/readyz`, 503 once it is about to stop. A store
-/// that is away makes neither of them fail: then the service answers as it was told to.
+/// `/healthz`, 200 as long as the process serves; `/readyz` and `/healthcheck`, 503 once it is about to stop. A store that
+/// is away makes none of them fail: then the service answers as it was told to.
 pub fn routes(service: &Service) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
