@@ -105,18 +105,18 @@ impl Bucket {
     }
 
     /// The debt after booking `cost` for a request that proceeds after `wait`. `None` if that is too far ahead, or if the
-    /// request waits for another limit and would keep more than half of the bucket from others meanwhile: a waiting request
-    /// must not block a bucket that many share.
+    /// request waits for another limit for longer than the debt and than half of the bucket take to drain: like the buckets
+    /// of `Memory`, so that waiting requests do not block a bucket that many share.
     pub(crate) fn book(&self, debt: u64, cost: u64, wait: Duration, keys: Keys) -> Option<u64> {
         let nanos = u64::try_from(wait.as_nanos()).ok()?;
         let fits_in = debt.checked_add(self.weight(cost))?.saturating_sub(self.cap);
-        // The debt begins when the request proceeds.
-        let kept = if nanos > fits_in { nanos.saturating_sub(debt) } else { 0 };
         let another = keys == Keys::Several && wait > micros(fits_in);
-        if another && kept > self.cap / 2 {
+        if another && nanos > debt.max(self.cap / 2) {
             return None;
         }
-        (debt + kept).checked_add(self.weight(cost)).filter(|debt| *debt <= MAX_DEBT)
+        // The debt begins when the request proceeds.
+        let begins = if nanos > fits_in { debt.max(nanos) } else { debt };
+        begins.checked_add(self.weight(cost)).filter(|debt| *debt <= MAX_DEBT)
     }
 
     /// Charges a cost that was spent already, beyond the limit if necessary.

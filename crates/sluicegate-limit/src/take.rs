@@ -233,7 +233,10 @@ impl Limit {
         let on_its_own =
             matches!(self.earliest(state, now, cost, 0), Earliest::At(at) if wait <= own.max(at));
         let another = keys == Keys::Several && !on_its_own;
-        self.algorithm.books(state, now, cost, wait, another)
+        // The gap after the place is a bucket too, and idles as one.
+        let shuts_gap =
+            another && self.gap > 0 && !TokenBucket::gap(self.gap).idles_for(state.gap, now, wait);
+        !shuts_gap && self.algorithm.books(state, now, cost, wait, another)
     }
 
     /// How long until this limit alone would admit `cost`.

@@ -95,9 +95,9 @@ impl SteppedBucket {
         another: bool,
     ) -> bool {
         let [anchor, spent] = self.refilled(words, now);
-        let kept = self.dropped(anchor, now + wait).saturating_sub(spent);
-        (!another || kept <= self.cap / 2)
-            && spent.saturating_add(kept).saturating_add(cost) <= EXACT / 2
+        let dropped = self.dropped(anchor, now + wait);
+        (!another || dropped <= spent.max(self.cap / 2))
+            && spent.max(dropped).saturating_add(cost) <= EXACT / 2
     }
 
     /// Follows a clock that stepped back, so that the steps go on from there.

@@ -201,8 +201,7 @@ impl TokenBucket {
     }
 
     /// Whether a place `wait` ahead can be booked: its debt has to stay exact, and where `another`
-    /// limit holds the request back, what it keeps from everybody else meanwhile is at most half of
-    /// the bucket. One who waits must not shut a bucket that many share.
+    /// limit holds the request back, the bucket must not [idle for it](Self::idles_for) too long.
     #[inline]
     pub(crate) fn books(
         &self,
@@ -212,11 +211,19 @@ impl TokenBucket {
         wait: u64,
         another: bool,
     ) -> bool {
-        let debt = self.debt(words, now);
-        // What is kept from others is the idling alone. The debt that is there already would keep them out in any case.
-        let kept = self.idle(now, wait).saturating_sub(debt);
-        let after = debt.saturating_add(kept).saturating_add(cost.saturating_mul(self.unit));
-        (!another || kept <= self.cap / 2) && after < EXACT - self.cap
+        let begins = self.debt(words, now).max(self.idle(now, wait));
+        let after = begins.saturating_add(cost.saturating_mul(self.unit));
+        (!another || self.idles_for(words, now, wait)) && after < EXACT - self.cap
+    }
+
+    /// Whether the bucket may idle for a request that another limit holds back for `wait`: until its place nothing
+    /// drains but debt that is there already, or the place is at most half of the bucket ahead.
+    ///
+    /// The second bound counts from now and not from the end of the debt, because the debt may be idling that earlier
+    /// requests have added. So all waiting requests together keep at most half of the bucket from everybody else.
+    #[inline]
+    pub(crate) fn idles_for(&self, words: Words, now: u64, wait: u64) -> bool {
+        self.idle(now, wait) <= self.debt(words, now).max(self.cap / 2)
     }
 
     /// Follows a clock that stepped back: what drains from here on does so at once, not only when the

@@ -82,14 +82,13 @@ end
 local function algorithm_books(s, now, wait, another)
   local algorithm, cost = s.algorithm, s.cost
   if algorithm == BUCKET then
-    local debt = bucket_debt(s, now)
-    local kept = at_least(idle(s, now, wait) - debt, 0)
-    return (not another or kept <= floor(s.d / 2)) and debt + kept + cost * s.a < EXACT - s.d
+    local debt, ahead = bucket_debt(s, now), idle(s, now, wait)
+    return (not another or ahead <= at_least(debt, floor(s.d / 2))) and at_least(debt, ahead) + cost * s.a < EXACT - s.d
   end
   if algorithm == STEPPED then
     local anchor, spent = refilled(s, s.first, s.second, now)
-    local kept = at_least(dropped(s, anchor, now + wait) - spent, 0)
-    return (not another or kept <= floor(s.c / 2)) and spent + kept + cost <= EXACT / 2
+    local ahead = dropped(s, anchor, now + wait)
+    return (not another or ahead <= at_least(spent, floor(s.c / 2))) and at_least(spent, ahead) + cost <= EXACT / 2
   end
   if algorithm == FIXED then
     local start, spent = fixed_current(s, s.first, s.second, now)
@@ -120,6 +119,8 @@ local function books(s, now, wait, several)
     local at = enter(s, now, 0)
     another = not (at and wait <= at_least(queued(s, now) or 0, at))
   end
+  -- The gap after the place is a bucket too, and idles as one.
+  if another and s.gap > 0 and wait > at_least(owing(s.gap1, s.gap2, now, 1), floor(s.gap / 2)) then return false end
   return algorithm_books(s, now, wait, another)
 end
 

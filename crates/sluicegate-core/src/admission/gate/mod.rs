@@ -76,8 +76,8 @@ impl Rejection {
     /// `at_most` bounds how much a client can book and abandon.
     ///
     /// While a request waits, it holds the inner service that was made ready for it. A request that is charged to
-    /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a shared window,
-    /// from others.
+    /// several keys waits only as long as all that wait together keep at most half of a shared bucket, and nothing of a
+    /// shared window, from others.
     pub const fn queue(longest: Duration) -> Self {
         Self {
             kind: Kind::Always(Treatment::Reject),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::super::testing::decide;
 use super::super::super::{Attempt, Keys, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
-use super::super::{NOW, SECOND, secs};
+use super::super::{NOW, SECOND, micros, secs};
 use super::Used;
 use crate::limit::AlgorithmSpec;
 
@@ -29,12 +29,12 @@ proptest! {
             let wait = decision.wait().as_micros() as u64;
             if matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. }) {
                 // The queue has a length. Patience does not make it longer.
-                let in_time = patience == 0 || peek.wait() <= super::micros(patience);
+                let in_time = patience == 0 || peek.wait() <= micros(patience);
                 prop_assert_eq!(peek.is_admitted() && in_time, decision.is_admitted());
                 prop_assert!(!decision.is_admitted() || peek.wait() == decision.wait());
             } else {
                 prop_assert!(wait <= patience);
-                prop_assert!(decision.is_admitted() || peek.retry_after() > Some(super::micros(patience))
+                prop_assert!(decision.is_admitted() || peek.retry_after() > Some(micros(patience))
                     || limit.spec == AlgorithmSpec::SlidingWindow && limit.count_refused, "refused though it would have waited");
             }
             if decision.is_admitted() {
@@ -62,6 +62,49 @@ proptest! {
             }
             let waiting = leaves.iter().filter(|leaves| **leaves > used.now).count() as u64;
             prop_assert!(waiting <= queue - delay.min(queue));
+        }
+    }
+
+    /// However many requests of one key wait, and whether they stay or leave. Beside the shared limit there is one that is
+    /// charged as if nobody had waited.
+    #[test]
+    fn all_who_wait_together_keep_at_most_half_of_a_shared_bucket_from_the_others(
+        own in (1_u64..500, 1_u64..4).prop_map(|(period, burst)| Limit::per(1, micros(period)).burst(burst)),
+        (count, period, burst) in (1_u64..9, 1_u64..2_000, 1_u64..30),
+        is_leaky in any::<bool>(),
+        gap in prop::option::of(1_u64..500),
+        requests in prop::collection::vec((0_u64..300, 0_u64..5_000, any::<bool>(), any::<bool>()), 1..60),
+    ) {
+        let shared = match is_leaky {
+            true => Limit::leaky_bucket(count, micros(period)).queue(burst),
+            false => Limit::per(count, micros(period)).burst(burst),
+        };
+        let shared = gap.map_or(shared, |gap| shared.min_gap(micros(gap)));
+        let (mut state, mut all, mut at_once) = (own.fresh(), shared.fresh(), shared.fresh());
+        let mut now = NOW;
+        for (later, patience, is_newcomer, leaves) in requests {
+            now += later;
+            let mut newcomer = own.fresh();
+            let state = if is_newcomer { &mut newcomer } else { &mut state };
+            let mut attempts = [
+                Attempt { limit: &own, state, cost: 1 },
+                Attempt { limit: &shared, state: &mut all, cost: 1 },
+            ];
+            let decision = decide(&mut attempts, now, Some(micros(patience)), Keys::Several);
+            shared.tidy(&mut at_once, now);
+            if decision.is_admitted() {
+                let charged = shared.spend(&mut at_once, now, 1, 0);
+                if leaves {
+                    let receipt = decision.statuses().nth(1).expect("two limits").receipt;
+                    shared.settle(&mut all, now, &receipt, 1, 0);
+                    shared.settle(&mut at_once, now, &charged, 1, 0);
+                }
+            }
+            let time = |time: Option<Duration>| time.expect("a bucket drains").as_micros() as u64;
+            let (reset, plain) = (time(shared.fresh_in(&all, now)), time(shared.fresh_in(&at_once, now)));
+            let half = (shared.capacity() * shared.period).div_ceil(shared.count);
+            let half = half.max(shared.gap).div_ceil(2) + 1;
+            prop_assert!(reset <= plain + half, "{shared}: {reset} instead of {plain}");
         }
     }
 
@@ -215,4 +258,34 @@ fn a_place_too_far_ahead_to_be_counted_is_told_when_it_is_near_enough() {
     let then = NOW + retry.as_micros() as u64;
     assert!(!ask(then - 1).is_admitted());
     assert!(ask(then).is_admitted());
+}
+
+/// Each of them would wait for less than half of the shared bucket behind the debt of those before it.
+#[test]
+fn many_who_wait_in_a_queue_of_their_own_do_not_shut_a_bucket_that_others_share() {
+    let own = Limit::per_second(2).burst(1);
+    let leaky = Limit::leaky_bucket(3, secs(1)).queue(20);
+    let shareds = [
+        Limit::per_second(10),
+        Limit::per_second(10).refill(1, Duration::from_millis(100)),
+        Limit::per_second(10).min_gap(Duration::from_millis(100)),
+    ];
+    for (own, shared) in
+        [own, leaky].into_iter().flat_map(|own| shareds.map(|shared| (own, shared)))
+    {
+        let (mut one, mut all) = (own.fresh(), shared.fresh());
+        let mut ask = |own_state: &mut State, patience| {
+            let mut attempts = [
+                Attempt { limit: &own, state: own_state, cost: 1 },
+                Attempt { limit: &shared, state: &mut all, cost: 1 },
+            ];
+            decide(&mut attempts, NOW, patience, Keys::Several)
+        };
+        let admitted = (0..20).filter(|_| ask(&mut one, Some(secs(10))).is_admitted()).count();
+        assert!(admitted > 0, "{own} beside {shared}");
+        let newcomer = ask(&mut own.fresh(), Some(secs(10)));
+        assert!(newcomer.is_admitted(), "{own} beside {shared}: {newcomer:?}");
+        let most = Duration::from_millis(if shared.gap > 0 { 150 } else { 0 });
+        assert!(newcomer.wait() <= most, "{own} beside {shared}: {newcomer:?}");
+    }
 }
