@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::algorithm::token_bucket::TokenBucket;
+use crate::exact::Earliest;
 use crate::inline_vec::InlineVec;
 use crate::limit::Limit;
 use crate::state::{Receipt, Role, State};
@@ -165,7 +166,8 @@ pub struct LimitStatus {
     /// How much more could be spent at this moment: nothing while a [gap](Limit::min_gap) or a ban lasts.
     pub remaining: u64,
     /// The effective window: until it has passed, no more than `remaining` can be spent, and afterwards more. Zero if
-    /// nothing is spent; `None` if only giving back makes room.
+    /// nothing is spent. If only giving back makes room, what is left of a [gap](Limit::min_gap) or a ban; `None` without
+    /// one.
     pub window: Option<Duration>,
     /// How long until the key is as good as new, if nobody spends; `None` if only giving back does that.
     pub reset: Option<Duration>,
@@ -258,10 +260,11 @@ impl LimitStatus {
         let in_gap = limit.gap > 0 && TokenBucket::gap(limit.gap).fresh_in(state.gap, now) > 0;
         // During the gap nothing can be spent, whatever the count has left.
         let remaining = if in_gap { 0 } else { left };
-        let window = if remaining < limit.capacity() {
-            limit.retry(state, now, remaining + 1)
-        } else {
-            Some(Duration::ZERO)
+        let window = match limit.earliest(state, now, remaining + 1, 0) {
+            _ if remaining >= limit.capacity() => Some(Duration::ZERO),
+            Earliest::Unknown(0) | Earliest::Never => None,
+            // Whoever gives back before a ban or a gap is over makes no room yet.
+            Earliest::At(delay) | Earliest::Unknown(delay) => Some(Duration::from_micros(delay)),
         };
         let soft = limit.soft.is_some_and(|soft| limit.capacity() - left > soft);
         (remaining, window, soft)

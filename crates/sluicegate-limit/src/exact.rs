@@ -57,8 +57,8 @@ pub(crate) fn time_left([since, length]: [u64; 2], now: u64) -> u64 {
 pub(crate) enum Earliest {
     /// In this many microseconds from now.
     At(u64),
-    /// When somebody gives back what is held.
-    Unknown,
+    /// When somebody gives back what is held, but not before so many microseconds have passed.
+    Unknown(u64),
     /// The cost is more than the limit ever allows.
     Never,
 }

@@ -36,7 +36,7 @@ impl Step {
             let window = match bucket.earliest(self.words(), self.now, left + 1, 0) {
                 _ if left >= limit.capacity() => Some(Duration::ZERO),
                 Earliest::At(delay) => Some(Duration::from_micros(delay)),
-                Earliest::Unknown | Earliest::Never => None,
+                Earliest::Unknown(_) | Earliest::Never => None,
             };
             return (left, window, limit.soft.is_some_and(|soft| limit.capacity() - left > soft));
         }

@@ -229,7 +229,7 @@ impl Step {
     pub(crate) const fn refuse([first, second]: Words, now: u64, earliest: Earliest) -> Self {
         let micros = match earliest {
             Earliest::At(delay) => delay,
-            Earliest::Unknown => UNKNOWN,
+            Earliest::Unknown(_) => UNKNOWN,
             Earliest::Never => NEVER,
         };
         let (part, role, via, is_account) = (0, Role::Refused(true), 0, false);

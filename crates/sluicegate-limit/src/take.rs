@@ -244,7 +244,7 @@ impl Limit {
     pub(crate) fn retry(&self, state: &State, now: u64, cost: u64) -> Option<Duration> {
         match self.earliest(state, now, cost, 0) {
             Earliest::At(delay) => Some(Duration::from_micros(delay)),
-            Earliest::Unknown | Earliest::Never => None,
+            Earliest::Unknown(_) | Earliest::Never => None,
         }
     }
 }
@@ -343,7 +343,7 @@ impl Limit {
         // and change nothing.
         let interval = match self.earliest(state, now, cost, 0) {
             Earliest::At(delay) => delay,
-            Earliest::Unknown | Earliest::Never => 0,
+            Earliest::Unknown(_) | Earliest::Never => 0,
         };
         state.strikes = [0; 2];
         state.ban = [now, bounded(interval + self.ban)];

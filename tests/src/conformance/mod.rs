@@ -99,6 +99,7 @@ macro_rules! conformance {
                 waiting: no_request_waits_for_a_held_place;
                 options: refused_attempts_count_if_the_limit_says_so;
                 options: a_ban_lasts_and_attempts_do_not_prolong_it;
+                options: a_ban_or_a_gap_is_told_where_only_giving_back_makes_room;
                 options: a_ban_begins_after_some_refusals_if_the_limit_says_so;
                 options: a_soft_limit_warns;
                 options: a_shadow_refuses_nothing_and_tells_what_it_would;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, fields};
 use sluicegate_core::store::Store;
 
 use super::{MINUTE, SECOND, TICK};
@@ -51,6 +51,24 @@ pub fn a_ban_lasts_and_attempts_do_not_prolong_it(subject: &Subject<impl Store>)
     subject.pass(TICK);
     assert!(subject.admits(limit, "alice"));
     assert!(subject.admits(limit, "bob"));
+}
+
+/// When there will be room is unknown, but it is not before the ban or the gap is over.
+pub fn a_ban_or_a_gap_is_told_where_only_giving_back_makes_room(subject: &Subject<impl Store>) {
+    let limit = Limit::concurrent(2).ban(MINUTE * 10).named("banned");
+    if subject.keeps(limit) {
+        assert!(subject.spend(limit, "alice", 2).is_admitted());
+        let refused = subject.spend(limit, "alice", 1);
+        assert_eq!((refused.is_banned(), refused.retry_after()), (true, None));
+        assert_eq!(fields::retry_after(&refused), 600);
+        subject.pass(MINUTE * 4);
+        assert_eq!(fields::retry_after(&subject.spend(limit, "alice", 1)), 360);
+    }
+    let limit = Limit::concurrent(1).min_gap(MINUTE).named("apart");
+    if subject.keeps(limit) {
+        assert!(subject.spend(limit, "alice", 1).is_admitted());
+        assert_eq!(fields::retry_after(&subject.spend(limit, "alice", 1)), 60);
+    }
 }
 
 /// The ban begins with the third refusal within a minute of the first. What is refused during the ban does not count.

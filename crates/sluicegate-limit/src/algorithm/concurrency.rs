@@ -19,7 +19,7 @@ impl Concurrency {
         } else if held + cost <= self.count {
             Earliest::At(from)
         } else {
-            Earliest::Unknown
+            Earliest::Unknown(from)
         }
     }
 
@@ -46,7 +46,8 @@ mod tests {
         let mut words = [0; 2];
         Concurrency::spend(&mut words, 2);
         assert_eq!(three.earliest(words, 1, 0), Earliest::At(0));
-        assert_eq!(three.earliest(words, 2, 0), Earliest::Unknown);
+        assert_eq!(three.earliest(words, 2, 0), Earliest::Unknown(0));
+        assert_eq!(three.earliest(words, 2, 9), Earliest::Unknown(9));
         assert_eq!(three.earliest(words, 4, 0), Earliest::Never);
         Concurrency::give(&mut words, 1);
         assert_eq!(three.earliest(words, 2, 0), Earliest::At(0));

@@ -192,7 +192,7 @@ impl Algorithm {
                 self.spend(&mut state, now, cost, 0);
                 (Step::admit(state.words, now), self.fresh_in(&state, now))
             }
-            earliest @ (Earliest::At(_) | Earliest::Unknown | Earliest::Never) => {
+            earliest @ (Earliest::At(_) | Earliest::Unknown(_) | Earliest::Never) => {
                 (Step::refuse(words, now, earliest), None)
             }
         }

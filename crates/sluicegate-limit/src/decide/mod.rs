@@ -246,7 +246,7 @@ impl RefusalReason {
                 let late = delay > patience.unwrap_or(0);
                 late || attempt.queued(now).is_some() || !attempt.books(now, delay, keys)
             }
-            (Self::Patience(_), Earliest::Unknown | Earliest::Never) => true,
+            (Self::Patience(_), Earliest::Unknown(_) | Earliest::Never) => true,
         }
     }
 }

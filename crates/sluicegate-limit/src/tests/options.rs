@@ -1,7 +1,7 @@
 //! What the options of a limit add to every algorithm.
 
 use super::super::testing::decide;
-use super::super::{Attempt, Limit, WhenFull};
+use super::super::{Attempt, Decision, Limit, WhenFull};
 use super::{MINUTE, NOW, SECOND, admits, micros, secs};
 
 fn shapes() -> [Limit; 7] {
@@ -281,4 +281,20 @@ fn what_is_said_holds_and_changes_no_row() {
     }
     let error = "5/hour when-full never".parse::<Limit>().unwrap_err().to_string();
     assert!(error.contains("admit, refuse or together"), "{error}");
+}
+
+/// When a place becomes free is unknown, and no earlier than the end of the gap or the ban.
+#[test]
+fn a_gap_or_a_ban_is_told_where_only_giving_back_makes_room() {
+    let window = |decision: &Decision| decision.statuses().next().expect("one limit").window;
+    for limit in [Limit::concurrent(2).ban(secs(600)), Limit::concurrent(2).min_gap(secs(600))] {
+        let mut state = limit.fresh();
+        assert!(limit.take(&mut state, NOW, 2).is_admitted());
+        let refused = limit.take(&mut state, NOW, 1);
+        assert_eq!((refused.retry_after(), window(&refused)), (None, Some(secs(600))), "{limit}");
+        let later = limit.take(&mut state, NOW + 599 * SECOND, 1);
+        assert_eq!((later.retry_after(), window(&later)), (None, Some(secs(1))), "{limit}");
+        let over = limit.peek(&state, NOW + 600 * SECOND, 1);
+        assert_eq!((over.retry_after(), window(&over)), (None, None), "{limit}");
+    }
 }
