@@ -66,7 +66,7 @@
 //! # Clients that leave
 //!
 //! A request whose future is dropped keeps its charge if a handler was running. If it was waiting, for its turn or
-//! for the answer of a store, it gives everything back, also in middleware further out.
+//! for the answer of a store, it gives its charge back, also in middleware further out.
 //!
 //! In HTTP/1, actix-web does not drop the future of a client that has closed its side of the connection
 //! properly (with FIN, as closing a socket does), because such a client may still read the response. A middleware

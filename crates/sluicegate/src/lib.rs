@@ -41,7 +41,7 @@
 //! # Clients that leave
 //!
 //! The future of a request is dropped when its client leaves. A request that was being served then keeps its
-//! charge. A request that was waiting, for its turn or for the answer of a store, gives everything back. With layers
+//! charge. A request that was waiting, for its turn or for the answer of a store, gives its charge back. With layers
 //! on top of one another the outer layers give back too, also through other services between them, except:
 //!
 //! - The request runs in a task of its own (`tokio::spawn`): the end of the task does not reach the outer layer.

@@ -248,6 +248,8 @@ impl TokenBucket {
         if debt > self.free && *words != receipt {
             return;
         }
+        // Idling that a wait has added stays. The words do not tell how much of it was debt before the charge, and giving
+        // back more than the idling would mint credit.
         // What this charge left behind drains as if nobody had come after it. What has drained is used up.
         // The receipt has the debt just after the charge. Debts drain in the order in which they were made, so what
         // would still be left of it, up to the cost, is left of this charge.

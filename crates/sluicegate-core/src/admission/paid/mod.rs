@@ -29,8 +29,9 @@ use crate::store::charge::{Charge, CostKind, Debit};
 /// If it is dropped unsettled, because the client has gone or the service failed, the request keeps its charge, and what
 /// is held (a place of [`Limit::concurrent`](crate::Limit::concurrent)) is given back. If an inner layer has counted that
 /// it [has spent](crate::adapter::note_spent) more, the charge is settled by that. A request that is still waiting
-/// for its turn gives everything back. So does one that waited in an inner layer when it was
-/// [dropped](crate::adapter::listen_unserved). What waits for the end of a body is settled as if it had ended.
+/// for its turn gives its whole charge back. So does one that waited in an inner layer when it was
+/// [dropped](crate::adapter::listen_unserved). A bucket beside the limit that it waited for stays booked as
+/// [idle](crate::limit::Limits) until that turn. What waits for the end of a body is settled as if it had ended.
 ///
 /// It is settled through the handle `E` to the enforcer that admitted it.
 pub struct Paid<E: AsEnforcer> {
@@ -387,7 +388,7 @@ impl<E: AsEnforcer> Paid<E> {
         self.end(kept);
     }
 
-    /// Gives everything back, as if the request had never come.
+    /// Gives the whole charge back, as far as it has not been recovered since.
     pub fn give_back(mut self) {
         self.end(|_| 0);
     }

@@ -260,6 +260,25 @@ fn a_place_too_far_ahead_to_be_counted_is_told_when_it_is_near_enough() {
     assert!(ask(then).is_admitted());
 }
 
+/// What drains until its turn stays booked, and no longer: giving back mints no credit.
+#[test]
+fn who_leaves_before_its_turn_gives_a_shared_bucket_its_cost_back_and_no_more() {
+    let limits = [Limit::per_second(2).burst(1), Limit::per_second(10)];
+    let mut states = limits.each_ref().map(Limit::fresh);
+    let mut ask = || {
+        let attempts = limits.iter().zip(&mut states);
+        let attempts = attempts.map(|(limit, state)| Attempt { limit, state, cost: 1 });
+        decide(&mut attempts.collect::<Vec<_>>(), NOW, Some(secs(1)), Keys::Several)
+    };
+    assert_eq!(ask().wait(), secs(0));
+    let waiting = ask();
+    assert_eq!(waiting.wait(), Duration::from_millis(500));
+    let shared = waiting.statuses().nth(1).expect("two limits");
+    limits[1].settle(&mut states[1], NOW, &shared.receipt, 1, 0);
+    assert_eq!(limits[1].fresh_in(&states[1], NOW), Some(Duration::from_millis(500)));
+    assert_eq!(limits[1].fresh_in(&states[1], NOW + SECOND / 2), Some(secs(0)));
+}
+
 /// Each of them would wait for less than half of the shared bucket behind the debt of those before it.
 #[test]
 fn many_who_wait_in_a_queue_of_their_own_do_not_shut_a_bucket_that_others_share() {
