@@ -52,37 +52,30 @@ impl Service {
     /// Charges a request that is described by its charge. What it holds is given back at once: nobody says when it ends.
     pub(crate) fn take(&self, charge: Charge, deadline: Duration) -> Pending {
         let admission = self.enforcer().admit_charge(charge, || Arc::clone(self.enforcer()));
-        self.pending(admission, deadline)
+        Self::pending(admission, deadline)
     }
 
     /// What becomes of an admission, within `deadline`. What the request holds is given back with the decision.
-    pub(crate) fn pending(&self, admission: Admission, deadline: Duration) -> Pending {
+    pub(crate) fn pending(admission: Admission, deadline: Duration) -> Pending {
         match admission {
             adapter::Admission::Proceed(paid) => Pending::Decided(decision(Ok(paid))),
             adapter::Admission::Refuse(refusal) => Pending::Decided(decision(Err(refusal))),
-            adapter::Admission::Pending(pending) => {
-                let service = self.clone();
+            adapter::Admission::Pending(mut pending) => {
                 Pending::Asked(Box::pin(async move {
-                    match tokio::time::timeout(deadline, pending).await {
-                        Ok(admitted) => decision(admitted),
-                        Err(_) => service.too_slow(),
-                    }
+                    // The deadline of a call may be shorter than that of the service, which core knows.
+                    decision(match tokio::time::timeout(deadline, &mut pending).await {
+                        Ok(admitted) => admitted,
+                        Err(_) => pending.too_slow(),
+                    })
                 }))
             }
         }
     }
 
-    /// The store has not answered within the deadline of a call, which may be shorter than that of the service. Core knows
-    /// only the latter, so this is reported here.
-    fn too_slow(&self) -> Decided {
-        self.failed(StoreError::too_slow())
-    }
-
-    /// The store cannot decide. This is reported here.
-    fn failed(&self, error: StoreError) -> Decided {
-        let nothing = Charge::new();
-        let reported = self.observer().decided(self.clock(), Err(error), &nothing);
-        reported.map(Some).or_else(|error| self.decision(Err(error), &nothing))
+    /// The store cannot decide about this charge. This is reported here.
+    fn failed(&self, error: StoreError, charge: &Charge) -> Decided {
+        let reported = self.observer().decided(self.clock(), Err(error), charge);
+        reported.map(Some).or_else(|error| self.decision(Err(error), charge))
     }
 
     /// Charges limits that only count. They admit everything, so nothing is reported before somebody has judged the counts.
@@ -90,7 +83,7 @@ impl Service {
         let counted = |service: &Self, outcome: Result<Outcome, StoreError>, charge: &Charge| {
             outcome
                 .map(|outcome| Some(outcome.decision(charge)))
-                .or_else(|error| service.failed(error))
+                .or_else(|error| service.failed(error, charge))
         };
         match self.store().take(charge) {
             Answer::Now(outcome) => Pending::Decided(counted(self, outcome, charge)),
@@ -128,10 +121,7 @@ impl Service {
     fn decision(&self, outcome: Result<Outcome, StoreError>, charge: &Charge) -> Decided {
         match outcome {
             Ok(outcome) => Ok(Some(outcome.decision(charge))),
-            Err(error)
-                if self.enforcer().on_store_error == OnStoreError::Admit
-                    && !error.must_refuse() =>
-            {
+            Err(error) if self.enforcer().when_undecided(&error, charge) == OnStoreError::Admit => {
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use http::HeaderName;
 use sluicegate_config::envoy::service::Settings;
-use sluicegate_core::Memory;
 use sluicegate_core::adapter::{Gate, Observer};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::Proxies;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::store::{BoxStore, OnStoreError, Store};
+use sluicegate_core::{Memory, Rejection};
 use sluicegate_lease::Mastership;
 use tokio::sync::Semaphore;
 
@@ -358,7 +358,8 @@ impl ServiceBuilder {
         let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
         // One log line a second for all refusals at most; answers tell Envoy the rest.
         let mut enforcer = Enforcer::new(store, &self.policies);
-        enforcer.gate = Gate::default().without_waiting();
+        let rejection = if self.envoy.shadow { Rejection::shadow() } else { Rejection::block() };
+        enforcer.gate = Gate::new(rejection).without_waiting();
         enforcer.on_store_error = self.on_store_error;
         enforcer.deadline = Some(self.deadline);
         enforcer.observer.watch = self.watch;

@@ -140,7 +140,7 @@ impl<S: Store> Enforcer<S> {
         let Self { gate, observer, clock, .. } = enforcer.as_enforcer();
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => return enforcer.as_enforcer().without_store(error),
+            Err(error) => return enforcer.as_enforcer().without_store(error, charge),
         };
         if !outcome.is_admitted() {
             let decision = Box::new(outcome.decision(&*charge));
@@ -205,14 +205,28 @@ impl<S: Store> Enforcer<S> {
 
     /// A store's failure is not the client's fault: the request passes, or gets 503.
     #[cold]
-    fn without_store<E: AsEnforcer>(&self, error: StoreError) -> Result<Served<E>, Refusal> {
-        self.observer.saw(&self.clock, Event::StoreFailed(&error, self.on_store_error));
-        match self.on_store_error {
-            // A limit that says "refuse when full" has been asked for this case in particular, so it outweighs the
-            // setting for failures in general.
-            OnStoreError::Admit if !error.must_refuse() => Ok((Paid::nothing(), None)),
-            OnStoreError::Admit | OnStoreError::Refuse => Err(Refusal::Unavailable(error)),
+    fn without_store<E: AsEnforcer>(
+        &self,
+        error: StoreError,
+        charge: &Charge,
+    ) -> Result<Served<E>, Refusal> {
+        let then = self.when_undecided(&error, charge);
+        self.observer.saw(&self.clock, Event::StoreFailed(&error, then));
+        match then {
+            OnStoreError::Admit => Ok((Paid::nothing(), None)),
+            OnStoreError::Refuse => Err(Refusal::Unavailable(error)),
         }
+    }
+
+    /// What happens to a request with this charge about which the store could not decide.
+    pub fn when_undecided(&self, error: &StoreError, charge: &Charge) -> OnStoreError {
+        // What is on trial refuses nobody.
+        if self.gate.is_trial() || charge.is_trial() {
+            return OnStoreError::Admit;
+        }
+        // A limit that says "refuse when full" has been asked for this case in particular, so it outweighs the
+        // setting for failures in general.
+        if error.must_refuse() { OnStoreError::Refuse } else { self.on_store_error }
     }
 
     /// Takes a permit to queue, if there is one, and makes the charge as patient as the queue is long. Where the

@@ -137,6 +137,24 @@ impl<E: AsEnforcer, T: Timer> Future for Pending<E, T> {
     }
 }
 
+impl<E: AsEnforcer, T: Timer> Pending<E, T> {
+    /// The result for a caller that waits no longer: as if the deadline had come. A request that waits for its turn
+    /// gives it back.
+    pub fn too_slow(mut self) -> Result<Paid<E>, Refusal> {
+        match self.state.as_mut().project() {
+            StateProj::Deciding { context, .. } => {
+                let context = context.take().expect(POLLED_AGAIN);
+                let DecisionContext { enforcer, mut charge, permit } = context;
+                let judged =
+                    Enforcer::judge(enforcer, Err(StoreError::too_slow()), &mut charge, permit);
+                judged.map(|(paid, _)| paid)
+            }
+            StateProj::Waiting { .. } => Err(Refusal::Unavailable(StoreError::too_slow())),
+            StateProj::Decided { result } => result.take().expect(POLLED_AGAIN),
+        }
+    }
+}
+
 impl<E, T> Pending<E, T>
 where
     E: AsEnforcer<Store: Store<Future: AtOnce>>,

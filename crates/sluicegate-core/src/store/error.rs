@@ -70,8 +70,8 @@ impl StoreError {
     }
 
     /// Whether the request must not pass uncounted. This is so if the store had no room for a limit with
-    /// [`WhenFull::Refuse`](crate::limit::WhenFull::Refuse). Layers then answer 503, whatever they do when a store
-    /// fails.
+    /// [`WhenFull::Refuse`](crate::limit::WhenFull::Refuse). Layers that are not on trial then answer 503, whatever they
+    /// do when a store fails.
     pub fn must_refuse(&self) -> bool {
         self.must_refuse
     }
@@ -113,6 +113,7 @@ pub enum OnStoreError {
     /// It passes without being counted. The default.
     #[default]
     Admit,
-    /// It is answered with `503 Service Unavailable`, never with 429.
+    /// It is answered with `503 Service Unavailable`, never with 429. A layer on trial, and limits that are all on
+    /// trial, admit it nevertheless.
     Refuse,
 }

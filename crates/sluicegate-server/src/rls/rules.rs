@@ -92,7 +92,7 @@ fn ask(
             Err(unusable(&missing))
         }
         // Envoy does not say when the request ends, so what it holds is given back at once.
-        admission => Ok(service.pending(admission, deadline)),
+        admission => Ok(Service::pending(admission, deadline)),
     }
 }
 

@@ -42,15 +42,15 @@ impl<S: Store> Acquire<S> {
 /// The ticket of a request that was admitted.
 fn acquired<S: Store>(result: Result<Ticket<S>, Refusal>) -> Result<Ticket<S>, AcquireError> {
     match result {
-        Ok(ticket) if ticket.enforcer().is_some() => Ok(ticket),
+        Ok(ticket) => Ok(ticket),
         Err(Refusal::TooMany(decision)) => Err(AcquireError::Refused(decision)),
         Err(Refusal::NeverFits(decision, _)) => Err(AcquireError::NeverFits(decision)),
         Err(Refusal::Unavailable(error)) => Err(AcquireError::Store(error)),
-        Ok(_) | Err(_) => Err(not_charged()),
+        Err(_) => Err(not_charged()),
     }
 }
 
-/// A limiter blocks requests above its limits and refuses when its store fails, so every other request was charged.
+/// A limiter has a key for every request, and redirects none, so there is no other refusal.
 fn not_charged() -> AcquireError {
     AcquireError::Store(StoreError::unavailable("the request was not charged"))
 }

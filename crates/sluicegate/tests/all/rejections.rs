@@ -5,10 +5,12 @@ use super::common::{app, get, header, secs, send, store};
 use http::{Request, Response};
 use sluicegate::adapter::{Charge, Refusal};
 use sluicegate::key::{KeyBuf, Missing, View};
-use sluicegate::limit::Limits;
+use sluicegate::limit::{Limits, WhenFull};
 use sluicegate::response::LazyDecision;
 use sluicegate::rule::{KnownLimits, Rule};
-use sluicegate::{Fields, Limit, RateLimitLayer, Rejection};
+use sluicegate::store::OnStoreError;
+use sluicegate::{Fields, Limit, Memory, RateLimitLayer, Rejection};
+use sluicegate_tests::stores::{Manner, TestStore};
 use tower::ServiceExt;
 
 #[tokio::test]
@@ -46,6 +48,38 @@ async fn a_response_of_ones_own_for_too_many_leaves_other_refusals_alone() {
     let missing = app.oneshot(keyless()).await.unwrap();
     assert_eq!(missing.status(), 400);
     assert_eq!(header(&missing, "content-type"), "application/problem+json");
+}
+
+#[tokio::test]
+async fn what_is_on_trial_refuses_nobody_while_the_store_is_away() {
+    let (limit, other) = (Limit::per_hour(1), Limit::per_day(9));
+    for (rejection, limits, status) in [
+        (Rejection::shadow(), [limit, other], 200),
+        (Rejection::queue(secs(1)).then(Rejection::shadow()), [limit, other], 200),
+        (Rejection::block(), [limit.shadow(), other.shadow()], 200),
+        (Rejection::block(), [limit.shadow(), other], 503),
+    ] {
+        for manner in [Manner::Fails, Manner::FailsLater] {
+            let layer = RateLimitLayer::new(Limits::from(limits).by(CLIENT))
+                .store(TestStore::new(store().0, manner))
+                .on_store_error(OnStoreError::Refuse)
+                .rejection(rejection.clone());
+            let app = app(layer.clone());
+            assert_eq!(send(&app, "/", "alice").await.status(), status, "{rejection:?}");
+            assert_eq!(layer.counts().store_failures, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_layer_on_trial_refuses_nobody_while_its_store_is_full() {
+    let limit = Limit::per_day(1).when_full(WhenFull::Refuse);
+    let store = Memory::with_capacity(1);
+    (0..1_000_u64).for_each(|number| drop(store.spend(&limit, &KeyBuf::of(number), 1)));
+    for (rejection, status) in [(Rejection::block(), 503), (Rejection::shadow(), 200)] {
+        let layer = RateLimitLayer::new(limit.by(CLIENT)).store(store.clone()).rejection(rejection);
+        assert_eq!(send(&app(layer), "/", "alice").await.status(), status);
+    }
 }
 
 #[tokio::test]

@@ -156,7 +156,7 @@ impl Rejection {
 
     /// Forwards everything and only reports what would have been refused: for trying all limits of a layer on real
     /// traffic. To try one limit beside others, there is [`Limit::shadow`](crate::Limit::shadow). No request waits,
-    /// unless there is a [`queue`](Self::queue) before it.
+    /// unless there is a [`queue`](Self::queue) before it. None is refused because the store fails or is full.
     pub const fn shadow() -> Self {
         Self { kind: Kind::Always(Treatment::Shadow), queue: None }
     }

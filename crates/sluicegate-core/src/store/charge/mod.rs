@@ -250,6 +250,11 @@ impl Charge {
         }
     }
 
+    /// Whether limits are charged, and all of them are on trial. They refuse nothing.
+    pub(crate) fn is_trial(&self) -> bool {
+        !self.is_empty() && self.debits().all(|debit| debit.limit.is_shadow())
+    }
+
     /// The number of limits that are charged.
     #[inline]
     pub fn len(&self) -> usize {

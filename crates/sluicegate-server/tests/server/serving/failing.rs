@@ -74,6 +74,18 @@ async fn a_store_that_is_away_or_silent_lets_requests_pass_if_told_so() {
 }
 
 #[tokio::test]
+async fn in_shadow_mode_a_store_that_is_away_or_silent_lets_requests_pass() {
+    let passes = [Ok(Code::Ok); 3];
+    for apart in [false, true] {
+        let shadow = |service: ServiceBuilder| {
+            service.shadow(true).apart(apart).deadline(Duration::from_millis(5))
+        };
+        assert_eq!(each_kind_of_call(|service| shadow(service.store(away()))).await, passes);
+        assert_eq!(each_kind_of_call(|service| shadow(service.store(silent()))).await, passes);
+    }
+}
+
+#[tokio::test]
 async fn a_refund_that_the_store_does_not_take_is_no_refusal() {
     let mut server = start_with(ONE, |service| service.store(away())).await;
     let answer = server.ask(vec![back(descriptor(&[("user", "a")]), 1)]).await;
@@ -83,13 +95,21 @@ async fn a_refund_that_the_store_does_not_take_is_no_refusal() {
 #[tokio::test]
 async fn a_caller_with_little_time_is_answered_within_it() {
     let hour = Duration::from_secs(3_600);
-    let mut server = start_with(ONE, |service| service.store(silent()).deadline(hour)).await;
-    let mut call = Request::new(request(descriptor(&[("user", "a")])));
-    call.metadata_mut().insert("grpc-timeout", "400m".parse().expect("a value"));
+    let start = |shadow| {
+        start_with(ONE, move |service| service.store(silent()).deadline(hour).shadow(shadow))
+    };
+    let (mut server, mut trial) = (start(false).await, start(true).await);
+    let call = || {
+        let mut call = Request::new(request(descriptor(&[("user", "a")])));
+        call.metadata_mut().insert("grpc-timeout", "400m".parse().expect("a value"));
+        call
+    };
     // Once nothing but timers is left, time goes to the first of them: the server's, or else the client's own.
     tokio::time::pause();
-    let status = server.client.should_rate_limit(call).await.expect_err("an error");
+    let status = server.client.should_rate_limit(call()).await.expect_err("an error");
     assert_eq!(status.code(), tonic::Code::Unavailable);
+    let answer = trial.client.should_rate_limit(call()).await.expect("an answer");
+    assert_eq!(answer.into_inner().overall_code(), Code::Ok);
 }
 
 #[tokio::test]
