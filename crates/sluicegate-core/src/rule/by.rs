@@ -221,9 +221,10 @@ impl<K, L, C> By<K, L, C> {
         if let Err(missing) = self.key.write(view, &mut key) {
             return self.uncharged(view, missing);
         }
-        self.limits.each(view, &mut |limit| {
+        let charged = self.limits.each(view, &mut |limit| {
             charge.add_on_account(*limit, key, price, self.account.clone())
-        })
+        });
+        charged.or_else(|missing| if self.are_shadows_for(view) { Ok(()) } else { Err(missing) })
     }
 
     /// A request that is not charged, because of its key or its cost, need not state its cost.
@@ -244,16 +245,26 @@ impl<K, L, C> By<K, L, C> {
     where
         L: LimitsFor<V>,
     {
-        if missing.is_exempt() {
-            return Ok(());
-        }
+        let is_exempt = missing.is_exempt() || self.are_shadows_for(view);
+        if is_exempt { Ok(()) } else { Err(missing) }
+    }
+
+    /// Whether the limits of this request are shadows; all limits that are known, if nobody can tell which are its own.
+    #[cold]
+    fn are_shadows_for<V: View>(&self, view: &V) -> bool
+    where
+        L: LimitsFor<V>,
+    {
         let (mut limits, mut shadows) = (0, 0);
-        let known = self.limits.each(view, &mut |limit| {
+        let told = self.limits.each(view, &mut |limit| {
             limits += 1;
             shadows += u32::from(limit.is_shadow());
             Ok(())
         });
-        if known.is_ok() && limits > 0 && limits == shadows { Ok(()) } else { Err(missing) }
+        match told {
+            Ok(()) => limits > 0 && limits == shadows,
+            Err(_) => self.limits.are_shadows(),
+        }
     }
 }
 

@@ -302,3 +302,17 @@ fn a_mixed_condition_has_a_budget_of_its_own_and_the_server_s_cases_share() {
     assert!(!admitted("/", "busy"));
     assert_eq!([(); 3].map(|()| admitted("/", "idle")), [true, true, false]);
 }
+
+#[test]
+fn shadows_among_which_nobody_can_choose_refuse_nothing() {
+    let stranger = Request::default();
+    let (few, many) = (Limit::per_minute(1), Limit::per_minute(3));
+    let choose = |few, many| when(Ip::peer().within(["10.0.0.0/8"]).unwrap(), few).otherwise(many);
+    let trial = choose(few.shadow(), many.shadow());
+    let rule = (trial.clone().by(Global), Limit::per_hour(9).by(Global), trial.clone().by(Global));
+    assert_eq!(charge(&rule, &stranger), ["9/hour 9"]);
+    assert!(charge(&trial.by(Header("x-api-key")), &stranger).is_empty(), "nor without their key");
+
+    let charged = choose(few.shadow(), many).by(Global).charge(&stranger, &mut Charge::new());
+    assert!(charged.is_err(), "one of them is not on trial");
+}
