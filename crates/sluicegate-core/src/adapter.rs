@@ -16,7 +16,7 @@ pub use crate::admission::paid::{
 pub use crate::admission::pending::Pending;
 pub use crate::admission::refusal::Refusal;
 pub use crate::admission::respond::{Refused, ResponseHead};
-pub use crate::admission::unserved::{listen_unserved, note_spent, note_unserved};
+pub use crate::admission::unserved::{is_charged, listen_unserved, note_spent, note_unserved};
 pub use crate::clock::sleep::{Sleep, Timer};
 pub use crate::condition::{Index, Target};
 pub use crate::config_error::ConfigError;

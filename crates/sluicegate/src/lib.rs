@@ -45,8 +45,6 @@
 //! on top of one another the outer layers give back too, also through other services between them, except:
 //!
 //! - The request runs in a task of its own (`tokio::spawn`): the end of the task does not reach the outer layer.
-//! - The outer layer has [`extensions(false)`](service::RateLimitLayerFor::extensions): the inner one cannot tell
-//!   that the request has passed it.
 //! - A layer between them tries a request again that was served before: it counts as not served.
 //!
 //! # Features

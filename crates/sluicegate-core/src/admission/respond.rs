@@ -5,6 +5,7 @@ use crate::admission::known_limit::position;
 use crate::admission::lazy_decision::{Extensions, LazyDecision};
 use crate::admission::paid::Paid;
 use crate::admission::refusal::Refusal;
+use crate::admission::unserved::Charged;
 use crate::http::dialect::Dialect;
 use crate::http::fields;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
@@ -41,6 +42,8 @@ impl<S> Enforcer<S> {
             if !paid.is_decided() && !request.has::<LazyDecision>() {
                 request.leave(LazyDecision::NOTHING);
             }
+        } else if paid.is_decided() {
+            request.leave(Charged);
         }
         if paid.is_degraded() {
             request.leave(Degraded);

@@ -5,12 +5,24 @@
 //! listens while it drops its inner future, and a layer that drops a waiting request reports that. Requests that are
 //! answered are not affected.
 //!
-//! Only a request that has passed the outer layer counts; the outer decision in its extensions shows that. A handler
-//! that waits as a client of another service was being served.
+//! Only a request that has passed the outer layer counts; what that leaves in its extensions shows it: the decision, or
+//! a mark. A handler that waits as a client of another service was being served.
 //!
 //! In the same way, a layer that counts what a request uses says how much that was: there is no response to leave it in.
 
 use std::cell::Cell;
+
+use crate::admission::lazy_decision::{Extensions, LazyDecision};
+
+/// Left in the extensions of a request that a layer has charged and leaves no decision in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Charged;
+
+/// Whether a layer that the request has passed has charged it.
+pub fn is_charged(request: &impl Extensions) -> bool {
+    let is_decided = || request.find().as_ref().is_some_and(LazyDecision::is_decided);
+    request.has::<Charged>() || is_decided()
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DropReport {

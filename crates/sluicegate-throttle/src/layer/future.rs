@@ -7,14 +7,13 @@ use std::task::{Context, Poll, Waker, ready};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use sluicegate::adapter::Upgrade;
+use sluicegate::adapter::{HttpExtensions, Upgrade};
 use sluicegate::response::Body;
 use sluicegate::service::HttpService;
 use sluicegate_core::Cost;
-use sluicegate_core::adapter::{Refused, note_unserved};
+use sluicegate_core::adapter::{Refused, is_charged, note_unserved};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
-use sluicegate_core::response::LazyDecision;
 use tower_service::Service;
 
 use super::dispatch::Dispatch;
@@ -138,11 +137,10 @@ where
     fn queued(
         dispatch: Dispatch,
         service: I,
-        request: Request<B>,
+        mut request: Request<B>,
         layer: &Arc<ThrottleLayer<R>>,
     ) -> Self {
-        // Layers that the request has passed have left their decision in it.
-        let is_unserved = request.extensions().get().is_some_and(LazyDecision::is_decided);
+        let is_unserved = is_charged(&HttpExtensions(request.extensions_mut()));
         let forward = Some(Forward { service, request, layer: Arc::clone(layer) });
         let queued = Box::new(Queued { dispatch, forward, is_unserved });
         Self { state: State::Queued { queued } }

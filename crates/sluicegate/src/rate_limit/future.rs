@@ -6,12 +6,12 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate_core::adapter::{self, listen_unserved, note_unserved};
-use sluicegate_core::response::LazyDecision;
+use sluicegate_core::adapter::{self, is_charged, listen_unserved, note_unserved};
 use sluicegate_core::store::Store;
 use tower::Service;
 
 use crate::body::Body;
+use crate::headers::HttpExtensions;
 use crate::http_limit::{HttpLimit, Paid};
 use crate::respond::Respond;
 use crate::sleep::TokioTimer;
@@ -109,10 +109,10 @@ impl<I, B, S, P> Forward<I, B, S, P> {
 }
 
 impl<I, B, S, P> Forward<I, B, S, P> {
-    /// The request is dropped while it waits. Layers that it has passed are told: they have left their decision
-    /// in it. Layers around a handler that makes this request as a client are not.
-    fn note_unserved(&self) {
-        if self.request.extensions().get().is_some_and(LazyDecision::is_decided) {
+    /// The request is dropped while it waits. Layers that have charged it are told. Layers around a handler that makes
+    /// this request as a client are not.
+    fn note_unserved(&mut self) {
+        if is_charged(&HttpExtensions(self.request.extensions_mut())) {
             note_unserved();
         }
     }

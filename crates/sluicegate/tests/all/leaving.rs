@@ -61,10 +61,12 @@ where
 
 #[tokio::test]
 async fn who_leaves_the_queue_further_in_pays_nothing_further_out() {
-    let (store, _clock) = store();
-    let service =
-        ServiceBuilder::new().layer(outer(&store)).layer(queueing(&store)).service(handler());
-    assert_eq!(after_leaving(&store, &service, 5, DAY), 9, "the one that was served");
+    for extensions in [true, false] {
+        let (store, _clock) = store();
+        let outer = outer(&store).extensions(extensions);
+        let service = ServiceBuilder::new().layer(outer).layer(queueing(&store)).service(handler());
+        assert_eq!(after_leaving(&store, &service, 5, DAY), 9, "the one that was served");
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,6 @@ use sluicegate_core::Cost;
 use sluicegate_core::adapter::{BodyGuard, Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
-use sluicegate_core::response::LazyDecision;
 
 use crate::announce::FIELD;
 use crate::layer::dispatch::Dispatch;
@@ -76,7 +75,7 @@ pub(super) struct Inside<I, R> {
 struct Queued {
     dispatch: Dispatch,
     request: Option<ServiceRequest>,
-    /// Whether limits further out have charged the request, and no handler has seen it.
+    /// Whether no handler has seen the request. Limits further out then give their charges back.
     is_unserved: bool,
 }
 
@@ -95,11 +94,8 @@ where
         let state = match dispatch {
             Dispatch::Start(in_service) => State::running(in_service, request, &inside),
             dispatch => {
-                // Limits that the request has passed have left their decision in it.
-                let is_unserved = request.extensions().get().is_some_and(LazyDecision::is_decided);
-                State::Queued {
-                    queued: Box::new(Queued { dispatch, request: Some(request), is_unserved }),
-                }
+                let request = Some(request);
+                State::Queued { queued: Box::new(Queued { dispatch, request, is_unserved: true }) }
             }
         };
         Self { inside, state }

@@ -14,7 +14,7 @@ use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use http::{Request, Response};
 use sluicegate::Memory;
-use sluicegate::adapter::{HttpView, MatchedRoute, Peer, Plain, Refused};
+use sluicegate::adapter::{HttpView, LeaveDecision, MatchedRoute, Peer, Plain, Refused};
 use sluicegate::response::Degraded;
 use sluicegate::rule::Rule;
 use sluicegate_actix::adapter::RequestView;
@@ -77,6 +77,7 @@ pub(crate) trait Server {
     async fn guard(
         &self,
         rule: impl Rules,
+        leave: LeaveDecision,
         store: Memory,
         layer: ThrottleLayer<impl Anywhere>,
         handlers: &Handlers,
@@ -245,11 +246,13 @@ impl Server for Tower {
     async fn guard(
         &self,
         rule: impl Rules,
+        leave: LeaveDecision,
         store: Memory,
         layer: ThrottleLayer<impl Anywhere>,
         handlers: &Handlers,
     ) -> Client {
         let limits = sluicegate::RateLimitLayer::new(rule).store(store);
+        let limits = limits.with(|enforcer| enforcer.extensions = leave);
         tower!(Guard::new(limits, layer), handlers)
     }
 }
@@ -262,11 +265,13 @@ impl Server for Axum {
     async fn guard(
         &self,
         rule: impl Rules,
+        leave: LeaveDecision,
         store: Memory,
         layer: ThrottleLayer<impl Anywhere>,
         handlers: &Handlers,
     ) -> Client {
         let limits = sluicegate_axum::RateLimitLayer::new(rule).store(store);
+        let limits = limits.with(|enforcer| enforcer.extensions = leave);
         axum!(Guard::new(limits, layer), handlers)
     }
 }
@@ -279,11 +284,13 @@ impl Server for Actix {
     async fn guard(
         &self,
         rule: impl Rules,
+        leave: LeaveDecision,
         store: Memory,
         layer: ThrottleLayer<impl Anywhere>,
         handlers: &Handlers,
     ) -> Client {
         let limits = sluicegate_actix::RateLimit::new(rule).store(store);
+        let limits = limits.with(|enforcer| enforcer.extensions = leave);
         actix!(Guard::new(limits, layer), handlers)
     }
 }
