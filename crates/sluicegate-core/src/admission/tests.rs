@@ -10,6 +10,7 @@ use super::gate::{Gate, Rejection};
 use super::refusal::Refusal;
 use crate::clock::ManualClock;
 use crate::clock::sleep::Timer;
+use crate::http::fields;
 use crate::key::Global;
 use crate::key::testing::Request;
 use crate::limit::{Limit, Limits};
@@ -55,6 +56,8 @@ fn while_the_queue_is_full_refusals_say_when_to_come_back() {
     let refusal = refused_with_a_full_queue(bucket, 2);
     assert!(matches!(refusal, Refusal::TooMany(_)), "{refusal:?}");
     assert_eq!((refusal.status(), refusal.retry_after()), (429, Some(1)));
+    let announced = fields::rate_limit(refusal.decision().expect("a decision"));
+    assert_eq!(announced, r#""2/second";r=0;t=1"#);
 
     // Another limit knows when.
     let window = Limit::fixed_window(1, Duration::from_secs(60));

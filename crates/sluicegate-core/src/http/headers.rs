@@ -217,8 +217,8 @@ impl Fields {
         let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);
         if let (true, Some(status)) = (x_rate_limit, fields::tightest(decision)) {
             headers.insert(Field::XLimit, Value::Number(status.limit.capacity()));
-            headers.insert(Field::XRemaining, Value::Number(status.remaining));
-            headers.insert(Field::XReset, Value::Number(fields::x_reset(status)));
+            headers.insert(Field::XRemaining, Value::Number(fields::left(decision, status).0));
+            headers.insert(Field::XReset, Value::Number(fields::x_reset(decision, status)));
             if decision.is_soft() {
                 headers.insert(Field::XWarning, Value::Static("soft limit exceeded"));
             }

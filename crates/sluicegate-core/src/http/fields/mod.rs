@@ -121,17 +121,21 @@ pub(crate) fn rate_limit_item(
 
 /// The status that the older fields show: the one with the least left.
 pub fn tightest(decision: &Decision) -> Option<&LimitStatus> {
-    announced(decision).min_by_key(|status| status.remaining)
+    announced(decision).min_by_key(|status| left(decision, status).0)
 }
 
 /// The value of `X-RateLimit-Reset` for a status: seconds until more remains.
-pub(crate) fn x_reset(status: &LimitStatus) -> u64 {
-    status.window.map_or(0, seconds)
+pub(crate) fn x_reset(decision: &Decision, status: &LimitStatus) -> u64 {
+    left(decision, status).1.map_or(0, seconds)
 }
 
 /// What is announced of a status: how much is left, and until when. Until a refused request is admitted, it has
 /// nothing left, and no window ends after that.
-fn left(decision: &Decision, status: &LimitStatus) -> (u64, Option<Duration>) {
+pub(crate) fn left(decision: &Decision, status: &LimitStatus) -> (u64, Option<Duration>) {
+    // By itself it would admit the request, to its queue or beside other limits, which cannot have it now.
+    if status.refused && status.retry == Some(Duration::ZERO) && !decision.never_fits() {
+        return (0, decision.retry_after());
+    }
     match (decision.retry_after(), status.window) {
         (Some(retry), Some(window)) if seconds(window) > seconds(retry).max(1) => (0, Some(retry)),
         (_, window) => (status.remaining, window),

@@ -1,6 +1,7 @@
 //! The exact values.
 
 use super::*;
+use crate::http::headers::{Field, Fields, Headers, Value};
 
 #[test]
 fn the_fields_read_as_in_the_draft() {
@@ -51,7 +52,7 @@ fn a_window_of_a_fraction_of_a_second_is_left_out() {
 fn whoever_has_spent_nothing_waits_for_nothing() {
     let decision = Limit::per_minute(5).peek(&State::default(), 0, 1);
     assert_eq!(rate_limit(&decision), r#""5/minute";r=5;t=0"#);
-    assert_eq!(x_reset(tightest(&decision).expect("one limit")), 0);
+    assert_eq!(x_reset(&decision, tightest(&decision).expect("one limit")), 0);
 }
 
 #[test]
@@ -109,13 +110,58 @@ fn a_limit_with_something_left_announces_no_window_beyond_the_moment_of_admissio
     assert_eq!(rate_limit(refused), r#""1/hour";r=0;t=1800"#);
 }
 
+/// It has places left in its queue, and nobody may wait there, or not for so long.
+#[test]
+fn a_limit_that_refuses_for_its_queue_announces_nothing_left() {
+    let limit = Limit::leaky_bucket(1, SECOND).queue(10);
+    for (waiting, patience, after) in [(1, Duration::ZERO, 2), (0, SECOND / 5, 1)] {
+        let mut state = limit.fresh();
+        for _ in 0..=waiting {
+            assert!(limit.take_within(&mut state, 0, 1, MINUTE).is_admitted());
+        }
+        let refused = limit.take_within(&mut state, 0, 1, patience);
+        assert_eq!(retry_after(&refused), after);
+        assert_eq!(rate_limit(&refused), format!(r#""1/second";r=0;t={after}"#));
+        assert_eq!(older(&refused), [11, 0, after]);
+    }
+}
+
+/// The older fields of a decision: the limit, what remains, and when there is more.
+fn older(decision: &Decision) -> [u64; 3] {
+    #[derive(Default)]
+    struct Numbers(Vec<(Field, u64)>);
+
+    impl Headers for Numbers {
+        fn contains_any(&self, _: &[Field]) -> bool {
+            false
+        }
+
+        fn append(&mut self, _: Field, _: Value<'_>) {}
+
+        fn insert(&mut self, field: Field, value: Value<'_>) {
+            if let Value::Number(number) = value {
+                self.0.push((field, number));
+            }
+        }
+
+        fn each_line(&self, _: Field, _: &mut dyn FnMut(&[u8])) {}
+    }
+
+    let mut written = Numbers::default();
+    Fields::X_RATE_LIMIT.write(decision, &mut written);
+    [Field::XLimit, Field::XRemaining, Field::XReset].map(|field| {
+        let number = written.0.iter().find(|(written, _)| *written == field);
+        number.expect("a field").1
+    })
+}
+
 #[test]
 fn the_older_fields_speak_of_the_tightest_limit() {
     let limits = [Limit::per_minute(60), Limit::fixed_window(3, MINUTE * 60)];
     let decision = spent(&limits, 1, 1);
     let status = tightest(&decision).expect("two limits");
     assert_eq!(status.limit, limits[1]);
-    assert_eq!((status.remaining, x_reset(status)), (2, 3_600));
+    assert_eq!((status.remaining, x_reset(&decision, status)), (2, 3_600));
 }
 
 #[test]
