@@ -4,9 +4,7 @@
 //! expected more often.
 
 pub use crate::admission::admit::Admission;
-pub use crate::admission::enforcer::{
-    AsEnforcer, Enforcer, Hold, LeaveDecision, client_error, must_keep,
-};
+pub use crate::admission::enforcer::{AsEnforcer, Enforcer, Hold, LeaveDecision, client_error};
 pub use crate::admission::gate::{Gate, Treatment};
 pub use crate::admission::known_limit::KnownLimit;
 pub use crate::admission::lazy_decision::Extensions;

@@ -81,6 +81,10 @@ pub struct RateLimit<R, S = Memory> {
 
 impl<R: KnownLimits + 'static> RateLimit<R> {
     /// Limits requests by `rule`, counted in the memory of this process, by all workers together.
+    ///
+    /// # Panics
+    ///
+    /// If a limit is a log that is [too long](crate::Limit::check_length).
     #[track_caller]
     pub fn new(rule: R) -> Self {
         let Shared { memory, tally } = Site::of_caller::<R>().shared();

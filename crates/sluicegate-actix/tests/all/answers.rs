@@ -117,3 +117,11 @@ async fn an_outer_limit_gives_its_charge_back_when_an_inner_one_refuses() {
     }
     assert_eq!(statuses(&wide_alone, "/", 3).await, [200, 200, 429]);
 }
+
+#[actix_web::test]
+#[should_panic(expected = "the store cannot keep the limit")]
+async fn a_middleware_says_at_the_start_that_its_log_is_too_long() {
+    let _ = RateLimit::new(
+        Limit::sliding_log(3_000_000, std::time::Duration::from_secs(86_400)).by(CLIENT),
+    );
+}

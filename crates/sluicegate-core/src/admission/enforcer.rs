@@ -130,15 +130,19 @@ impl Enforcer<Memory> {
     /// If a limit is a log that is [too long](crate::Limit::check_length).
     #[track_caller]
     pub fn in_memory(rule: &impl KnownLimits) -> Self {
-        let store = Memory::new();
-        must_keep(&store, rule);
-        Self::new(store, rule)
+        Self::new(Memory::new(), rule)
     }
 }
 
 impl<S: Store> Enforcer<S> {
     /// The default settings.
+    ///
+    /// # Panics
+    ///
+    /// If the store cannot keep a limit of `rule`.
+    #[track_caller]
     pub fn new(store: S, rule: &impl KnownLimits) -> Self {
+        must_keep(&store, rule);
         let mut known = Vec::new();
         rule.each_limit(&mut |limit| known.push(KnownLimit::new(limit)));
         Self {
@@ -245,7 +249,7 @@ pub fn client_error(status: u16) -> Option<u16> {
 ///
 /// If the store cannot keep one of them.
 #[track_caller]
-pub fn must_keep(store: &impl Store, limits: &impl KnownLimits) {
+fn must_keep(store: &impl Store, limits: &impl KnownLimits) {
     limits.each_limit(&mut |limit| {
         if let Err(reason) = store.check(limit) {
             panic!("the store cannot keep the limit `{limit}`: {reason}");

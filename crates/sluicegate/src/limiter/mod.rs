@@ -37,9 +37,14 @@ pub struct Limiter<S = Memory> {
 
 impl Limiter {
     /// Limits every key by `limits`, counted in the memory of this process.
+    ///
+    /// # Panics
+    ///
+    /// If a limit is a log that is [too long](crate::Limit::check_length).
+    #[track_caller]
     pub fn new(limits: impl Into<Limits>) -> Self {
         let limits = limits.into();
-        let mut enforcer = Enforcer::new(Memory::new(), &limits);
+        let mut enforcer = Enforcer::in_memory(&limits);
         enforcer.observer = Observer::without_events();
         // Callers wait for the store as long as they like, and get its errors.
         enforcer.deadline = None;

@@ -17,6 +17,12 @@ fn limiter(limit: Limit) -> (Limiter, ManualClock) {
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
+#[should_panic(expected = "the store cannot keep the limit")]
+fn a_limiter_says_at_the_start_that_its_log_is_too_long() {
+    let _ = Limiter::new(Limit::sliding_log(3_000_000, SECOND * 86_400));
+}
+
+#[test]
 fn each_key_has_a_budget_of_its_own() {
     let (limiter, clock) = limiter(Limit::per_second(2));
     for key in ["alice", "bob"] {
