@@ -78,6 +78,33 @@ async fn a_request_whose_client_has_gone_gives_its_place_back() {
     assert_eq!(assert_ready!(next.poll()).unwrap().status(), 200);
 }
 
+/// Somebody waits behind each of them, so that none can be given back.
+#[tokio::test]
+async fn turns_that_are_booked_and_left_are_no_further_ahead_than_a_request_may_wait() {
+    let (store, clock) = store();
+    let layer = RateLimitLayer::new(Limit::per_second(10).by(CLIENT))
+        .store(store)
+        .rejection(Rejection::queue(secs(10)).at_most(2));
+    let app = app(layer);
+    for _ in 0..10 {
+        assert_eq!(send(&app, "/", "alice").await.status(), 200);
+    }
+    let ask = || {
+        let mut asked = task::spawn(app.clone().oneshot(get("/", "alice")));
+        asked.poll().is_pending().then_some(asked)
+    };
+    let mut last = ask();
+    let mut booked = 0;
+    while last.is_some() {
+        booked += 1;
+        last = ask();
+    }
+    assert_eq!(booked, 100);
+    assert_eq!(send(&app, "/", "bob").await.status(), 200, "another key");
+    clock.advance(secs(10));
+    assert_eq!(send(&app, "/", "alice").await.status(), 200);
+}
+
 /// Two bounds on one queue: the bucket's, for each key, and the layer's, for all of them.
 #[tokio::test]
 async fn who_waits_in_a_leaky_bucket_waits_in_the_layers_queue() {

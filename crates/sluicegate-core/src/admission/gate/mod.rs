@@ -73,8 +73,9 @@ impl Rejection {
     ///
     /// A client that leaves while it waits gives its turn back. If others wait behind it for the same key, their turns
     /// are fixed already, and its turn is lost: only the last in line can give one back to a bucket or a fixed window.
-    /// `at_most` bounds how much a client can book and abandon. A bucket beside the limit that it waited for stays booked
-    /// as [idle](crate::limit::Limits) until that turn.
+    /// No turn is booked further ahead than `longest`, so that is how long a client that comes and leaves again and again
+    /// keeps others of its key waiting. `at_most` bounds only how many wait at the same time.
+    /// A bucket beside the limit that it waited for stays booked as [idle](crate::limit::Limits) until that turn.
     ///
     /// While a request waits, it holds the inner service that was made ready for it. A request that is charged to
     /// several keys waits only as long as all that wait together keep at most half of a shared bucket, and nothing of a
