@@ -233,6 +233,43 @@ mod tests {
         assert!(matches!(response.answers[..], [Ok(Answer::Grant(_))]), "{response:?}");
     }
 
+    #[test]
+    fn whole_units_stay_whole_on_their_way_through_a_tree() {
+        let (mut root, _) = tree(31, Duration::from_secs(1));
+        let child = |name: &str| {
+            let template = Template::from_parent("*").lease(Duration::from_secs(10));
+            let templates = Templates::new([template.refresh(Duration::from_secs(1))]).unwrap();
+            let mut child = Server::child(name, templates);
+            child.lead(0, 1, Some(Vec::new()), 0);
+            child
+        };
+        let mut children = ["one", "two"].map(child);
+        let mut clients: Vec<_> = (0..40)
+            .map(|number| {
+                let mut client = Session::new(format!("client-{number}"), 0, number);
+                client.set_demands("db", vec![Demand::of(Amount::units(1)).whole()]);
+                client
+            })
+            .collect();
+        let mut used = 0;
+        for now in (0..60 * SECOND).step_by(10) {
+            for (number, client) in clients.iter_mut().enumerate() {
+                ask(client, &mut children[number % 2], now);
+            }
+            for child in &mut children {
+                if let Action::Ask(request) = child.poll(now) {
+                    child.answered(now, &root.answer(now, &request).unwrap());
+                }
+            }
+            let all: Amount = clients.iter().map(|client| client.capacity(now, "db")).sum();
+            assert!(all <= Amount::units(31), "{all}");
+            assert_eq!(all, Amount::units(all.as_units()));
+            used += if now >= 20 * SECOND { all.as_units() } else { 0 };
+        }
+        let used = used as f64 / 4_000.0;
+        assert!(used >= 29.0, "{used} of 31 are used");
+    }
+
     /// What a client may use after a minute without the root, and how often it asks in this minute and the next.
     fn without_root(on_loss: OnLoss, safe: Option<Amount>) -> (f64, u64) {
         let (mut root, _) = tree(100, Duration::from_secs(1));

@@ -135,12 +135,14 @@ pub struct Demand {
     pub band: Band,
     /// The most that can be used, and the weight.
     pub want: Want,
+    /// Whether a part of a unit is of no use, as for places of a [gauge](crate::LeasedLimit::gauge).
+    pub whole: bool,
 }
 
 impl Demand {
     /// Wants `wants` in the first band, with a weight of 1.
     pub const fn of(wants: Amount) -> Self {
-        Self { band: Band(0), want: Want { wants, weight: 1 } }
+        Self { band: Band(0), want: Want { wants, weight: 1 }, whole: false }
     }
 
     /// Sets the weight.
@@ -154,6 +156,14 @@ impl Demand {
     #[must_use]
     pub const fn band(mut self, band: u8) -> Self {
         self.band = Band(band);
+        self
+    }
+
+    /// Asks for whole units. Where a share is not whole, clients have the next unit in turns, for a time in proportion to
+    /// the rest.
+    #[must_use]
+    pub const fn whole(mut self) -> Self {
+        self.whole = true;
         self
     }
 }

@@ -35,6 +35,9 @@ pub struct ResourceRequest {
     /// What is in use and goes on when the lease has ended, such as requests in flight.
     #[prost(double, optional, tag = "17")]
     pub outstanding: ::core::option::Option<f64>,
+    /// Whether a part of a unit is of no use, as for requests in flight.
+    #[prost(bool, optional, tag = "18")]
+    pub whole: ::core::option::Option<bool>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetCapacityRequest {
@@ -94,6 +97,9 @@ pub struct PriorityBandAggregate {
     pub num_clients: i64,
     #[prost(double, required, tag = "3")]
     pub wants: f64,
+    /// Whether a part of a unit is of no use to these clients.
+    #[prost(bool, optional, tag = "16")]
+    pub whole: ::core::option::Option<bool>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerCapacityResourceRequest {

@@ -259,6 +259,38 @@ async fn places_in_use_are_not_given_to_others_before_they_are_free() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn with_one_client_more_than_places_all_places_are_used() {
+    let template = Template::new("*", Amount::units(30)).lease(10 * SECOND).refresh(SECOND);
+    let server = InProcess::new(Templates::new([template]).unwrap());
+    let clock = ManualClock::new();
+    let clients: Vec<_> = (0..31).map(|_| client(&server)).collect();
+    let limits = clients.iter().map(|client| {
+        let lease = client.resource("db").lease().unwrap();
+        lease.limit(LeasedLimit::gauge("db").clock(&clock)).unwrap()
+    });
+    let limits: Vec<_> = limits.collect();
+    let (mut served, mut places) = (vec![0; 31], 0);
+    for second in 0..60 {
+        for (limit, served) in limits.iter().zip(&mut served) {
+            // A request that is over at once. Who is refused asks again.
+            let charge = Charge::of(limit.limit(), KeyBuf::new(), 1);
+            let outcome = limit.take(&charge).now().unwrap();
+            for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+                limit.settle(debit, &receipt, 0);
+            }
+            *served += u32::from(outcome.is_admitted());
+        }
+        let held: Amount = limits.iter().map(LeasedLimit::capacity).sum();
+        assert!(held <= Amount::units(30), "{held}");
+        let usable = limits.iter().map(|limit| limit.capacity().as_units()).sum::<u64>();
+        places += if second >= 20 { usable } else { 0 };
+        pass(&clock, SECOND).await;
+    }
+    assert!(places >= 29 * 40, "{places} in 40 s");
+    assert!(served.iter().all(|served| *served >= 45), "{served:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_lies_about_its_wants_gets_its_fair_share_and_no_more() {
     let (server, clock) = (server(), ManualClock::new());
     let (liar, honest) = (client(&server), client(&server));

@@ -50,10 +50,10 @@ impl Entry {
 
     pub(super) fn demand(&self) -> Demand {
         let mut demand = self.demand;
-        demand.want.wants = match self.limit() {
-            Some(limit) => limit.wants(),
-            None => self.wants().least(),
-        };
+        match self.limit() {
+            Some(limit) => (demand.want.wants, demand.whole) = (limit.wants(), limit.is_gauge()),
+            None => demand.want.wants = self.wants().least(),
+        }
         demand
     }
 

@@ -33,7 +33,8 @@ impl LeasedLimit {
         LeasedBuilder::new(name, false)
     }
 
-    /// A limit of requests in flight.
+    /// A limit of requests in flight. If you ask for what it wants by a [`Session`](crate::client::Session) of your own, ask
+    /// for [whole](crate::Demand::whole) units.
     pub fn gauge(name: &str) -> LeasedBuilder {
         LeasedBuilder::new(name, true)
     }

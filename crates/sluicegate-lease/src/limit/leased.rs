@@ -107,6 +107,12 @@ impl LeasedLimit {
         if state.is_closed { Amount::ZERO } else { state.wants.of(learned) }
     }
 
+    /// Whether it counts places, of which a part is of no use.
+    #[cfg(feature = "client")]
+    pub(crate) fn is_gauge(&self) -> bool {
+        self.0.limit.period().is_none()
+    }
+
     /// The server is being told that so much is wanted.
     #[cfg(feature = "client")]
     pub(crate) fn told(&self, wants: Amount) {

@@ -236,11 +236,14 @@ impl State {
 
     /// What is learned of the demand.
     pub(super) fn learned(&mut self) -> Amount {
-        let lasting = match &self.meter {
-            Meter::Rate(_) => 0,
-            Meter::Gauge(gauge) => gauge.in_use(),
-        };
-        self.learned.wants(self.now, lasting)
+        match &self.meter {
+            Meter::Rate(_) => self.learned.wants(self.now, 0),
+            Meter::Gauge(gauge) => {
+                // A part of a place is of no use.
+                let wants = self.learned.wants(self.now, gauge.in_use()).millionths();
+                Amount::units(wants.div_ceil(Amount::units(1).millionths()))
+            }
+        }
     }
 
     /// What is in use, or will be, though it may be more than what may be used by now.

@@ -60,18 +60,19 @@ impl Bands {
 /// unless there are more bands than that.
 pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<Demand> {
     // The least critical band first, and in it the smallest wants.
-    let mut groups: BTreeMap<(Reverse<Band>, u32), Want> = BTreeMap::new();
-    for Demand { band, want } in demands {
+    let mut groups: BTreeMap<(Reverse<Band>, bool, u32), Want> = BTreeMap::new();
+    for Demand { band, want, whole } in demands {
         // By wants per weight, because that is what decides who is above the water level and who is below it.
         let per_weight = want.wants.millionths() / want.weight.max(1);
         let group = groups
             // Groups by powers of two.
-            .entry((Reverse(*band), u64::BITS - per_weight.leading_zeros()))
+            .entry((Reverse(*band), *whole, u64::BITS - per_weight.leading_zeros()))
             .or_insert(Want { wants: Amount::ZERO, weight: 0 });
         *group = sum(*group, *want);
     }
-    let groups = groups.into_iter().map(|((Reverse(band), _), want)| Demand { band, want });
-    let mut demands: Vec<Demand> = groups.collect();
+    let groups = groups.into_iter();
+    let mut demands: Vec<Demand> =
+        groups.map(|((Reverse(band), whole, _), want)| Demand { band, want, whole }).collect();
     for joins_bands in [false, true] {
         let mut excess = demands.len().saturating_sub(MAX_DEMANDS);
         demands.dedup_by(|next, joined| {
@@ -80,6 +81,7 @@ pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<De
                 excess -= 1;
                 // In the less critical of two bands, so that it takes nothing from clients of other servers.
                 joined.want = sum(joined.want, next.want);
+                joined.whole &= next.whole;
             }
             joins
         });

@@ -52,6 +52,7 @@ mod holders;
 mod resource;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 

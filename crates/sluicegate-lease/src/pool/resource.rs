@@ -6,6 +6,7 @@ use crate::fair::Demand;
 use crate::message::{Answer, Ask, AskError, Grant, millis};
 use crate::pool::bands::Bands;
 use crate::pool::holders::Holders;
+use crate::pool::turns::Turns;
 use crate::template::{Algorithm, Source, Template};
 
 /// One resource: its clients, and how its capacity is divided among them.
@@ -16,6 +17,7 @@ pub(super) struct Resource {
     leased: (Amount, u64),
     holders: Holders,
     bands: Bands,
+    turns: Turns,
     weights: u64,
     increase: DemandIncrease,
     /// Something has changed since the last division.
@@ -46,6 +48,7 @@ impl Resource {
             leased: (Amount::ZERO, 0),
             holders: Holders::default(),
             bands: Bands::default(),
+            turns: Turns::default(),
             weights: 0,
             increase: DemandIncrease::default(),
             is_dirty: true,
@@ -159,6 +162,11 @@ impl Resource {
         self.weights = self.scratch.iter().map(|demand| demand.want.weight).sum();
         self.increase.wants(now, self.scratch.iter().map(|demand| demand.want.wants).sum());
         self.bands = Bands::divide(self.capacity(now), &self.template, &mut self.scratch);
+        let is_whole = self.scratch.iter().any(|demand| demand.whole);
+        self.turns = match is_whole {
+            true => Turns::of(&self.bands, self.holders.demands()),
+            false => Turns::default(),
+        };
         self.scratch.clear();
     }
 
@@ -243,11 +251,14 @@ impl Resource {
         // The share is what it should have; what others still hold of it comes free when they have said so.
         // The last division may be as old as 100 ms, so its shares may add up to more than is free now. The bound below
         // by what others hold makes up for it: a share is a wish, and what is free is the truth.
-        let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
+        let refresh = millis(self.template.refresh);
+        let share = self.turns.share(now, refresh, &self.bands, at, ask.demands);
         let (own, others) = (self.holders.held_by(at), self.holders.held_by_others(at));
         // Where more is held than there is, because there is less than before, a client may keep its own.
         let free = self.capacity(now).saturating_sub(others);
-        Part { granted: share.min(free.max(own.min(ask.has))), share }
+        let granted = share.min(free.max(own.min(ask.has)));
+        let is_whole = ask.demands.iter().all(|demand| demand.whole);
+        Part { granted: if is_whole { Amount::units(granted.as_units()) } else { granted }, share }
     }
 
     /// The most that one client can have.

@@ -86,7 +86,12 @@ async fn a_request_of_a_server_that_cannot_be_right_changes_nothing() {
     let service = root();
     let server = serve(&service).await;
     let mut raw = server.raw().await;
-    let band = |num_clients| proto::PriorityBandAggregate { priority: 0, num_clients, wants: 1.0 };
+    let band = |num_clients| proto::PriorityBandAggregate {
+        priority: 0,
+        num_clients,
+        wants: 1.0,
+        whole: None,
+    };
     let ask = |wants, outstanding| proto::GetServerCapacityRequest {
         server_id: "leaf".into(),
         resource: vec![proto::ServerCapacityResourceRequest {

@@ -135,7 +135,8 @@ read_request!(
     client_id,
     |resource| {
         let weight = resource.weight.unwrap_or(1);
-        vec![demand(&resource.resource_id, resource.priority, resource.wants, weight)?]
+        let demand = demand(&resource.resource_id, resource.priority, resource.wants, weight)?;
+        vec![Demand { whole: resource.whole.unwrap_or(false), ..demand }]
     },
     false
 );
@@ -150,7 +151,8 @@ read_request!(
             let Ok(weight) = u64::try_from(weight) else {
                 return invalid(format!("a weight of `{name}` is at least 1, not {weight}"));
             };
-            demand(name, band.priority, band.wants, weight)
+            let demand = demand(name, band.priority, band.wants, weight)?;
+            Ok(Demand { whole: band.whole.unwrap_or(false), ..demand })
         });
         bands.collect::<Result<_, _>>()?
     },
@@ -164,7 +166,7 @@ fn demand(resource: &str, band: i64, wants: f64, weight: u64) -> Result<Demand, 
         ));
     };
     let wants = amount("wants", resource, wants)?;
-    Ok(Demand { band: Band(band), want: Want { wants, weight } })
+    Ok(Demand { band: Band(band), want: Want { wants, weight }, whole: false })
 }
 
 /// Writes the request of a client that has no clients of its own.
@@ -178,6 +180,7 @@ pub(super) fn write_request(request: Request) -> proto::GetCapacityRequest {
             wants: demand.want.wants.as_f64(),
             weight: Some(demand.want.weight),
             outstanding: Some(request.outstanding.as_f64()),
+            whole: Some(demand.whole),
         }
     });
     proto::GetCapacityRequest {
@@ -195,6 +198,7 @@ pub(super) fn write_server_request(request: Request) -> proto::GetServerCapacity
         priority: demand.band.0.into(),
         num_clients: i64::try_from(demand.want.weight).unwrap_or(i64::MAX),
         wants: demand.want.wants.as_f64(),
+        whole: Some(demand.whole),
     };
     let resources =
         request.resources.into_iter().map(|request| proto::ServerCapacityResourceRequest {

@@ -17,8 +17,11 @@ fn amounts() -> impl Strategy<Value = Amount> {
 }
 
 fn demands() -> impl Strategy<Value = Demand> {
-    (any::<u8>(), amounts(), 1..=100_000_000_000_u64)
-        .prop_map(|(band, wants, weight)| Demand { band: Band(band), want: Want { wants, weight } })
+    (any::<u8>(), amounts(), 1..=100_000_000_000_u64).prop_map(|(band, wants, weight)| Demand {
+        band: Band(band),
+        want: Want { wants, weight },
+        whole: weight % 2 == 0,
+    })
 }
 
 fn resources(is_server: bool) -> impl Strategy<Value = ResourceRequest> {
@@ -108,7 +111,7 @@ proptest! {
         let request = proto::GetServerCapacityRequest {
             resource: vec![proto::ServerCapacityResourceRequest {
                 has: Some(lease),
-                wants: vec![proto::PriorityBandAggregate { priority, num_clients: weight, wants }],
+                wants: vec![proto::PriorityBandAggregate { priority, num_clients: weight, wants, whole: None }],
                 ..Default::default()
             }],
             ..Default::default()

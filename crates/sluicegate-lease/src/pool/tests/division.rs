@@ -1,4 +1,4 @@
-use super::{Client, client, pool};
+use super::{Client, SECOND, client, pool, seconds};
 use crate::amount::Amount;
 use crate::fair::{Band, Demand};
 use crate::pool::Pool;
@@ -82,4 +82,67 @@ fn a_server_with_many_clients_gets_what_they_would_get_of_one_pool() {
     let mut clients = [small, client("server-2", 1_000)];
     let mut pool = pool(Template::new("*", Amount::units(301)));
     assert_eq!(settled(&mut pool, &mut clients), [151.0, 150.0]);
+}
+
+/// Clients that want whole units and ask as often as they are told, for an hour. Returns how many units all have on average, and
+/// what each has.
+fn whole_units(capacity: u64, wants: &[u64]) -> (f64, Vec<f64>) {
+    let mut pool = pool(Template::new("*", Amount::units(capacity)).refresh(seconds(5)));
+    let mut clients: Vec<_> = wants.iter().map(|wants| (client("", *wants), 0)).collect();
+    for (at, (client, _)) in clients.iter_mut().enumerate() {
+        client.name = format!("client-{at}").leak();
+        client.demands[0] = client.demands[0].whole();
+    }
+    let (from, end) = (60 * SECOND, 3_660 * SECOND);
+    let mut sums = vec![0; clients.len()];
+    for now in (0..end).step_by(10) {
+        for (at, (client, next)) in clients.iter_mut().enumerate() {
+            if now >= *next {
+                let grant = client.grant(&mut pool, now);
+                assert_eq!(grant.capacity, Amount::units(grant.capacity.as_units()));
+                // Not all at one time.
+                let wait = grant.refresh.as_millis() as u64;
+                *next = now + wait - (now / 10 + at as u64 * 7) * 37 % (wait / 10 + 1);
+            }
+            sums[at] += if now >= from { client.has.as_units() } else { 0 };
+        }
+        assert!(pool.outstanding("db") <= Amount::units(capacity));
+    }
+    let steps = ((end - from) / 10) as f64;
+    let each: Vec<_> = sums.iter().map(|sum| *sum as f64 / steps).collect();
+    (each.iter().sum(), each)
+}
+
+#[test]
+fn whole_units_are_all_used_and_everyone_has_a_turn() {
+    for (capacity, clients, wants, least) in [
+        (30, 31, 1, 29.0),
+        (30, 60, 1, 28.0),
+        (30, 20, 2, 28.5),
+        (3, 40, 5, 2.5),
+        (30, 30, 1, 30.0),
+    ] {
+        let (all, each) = whole_units(capacity, &vec![wants; clients]);
+        assert!(all >= least, "{all} of {capacity} by {clients}");
+        let share = all / clients as f64;
+        assert!(
+            each.iter().all(|has| (has - share).abs() <= 0.1 * share.max(0.5)),
+            "{capacity} by {clients}: {each:?}"
+        );
+    }
+    // Whoever can have all that it wants has it all the time.
+    let (all, each) = whole_units(10, &[1, 2, 9, 9]);
+    assert!(all >= 9.8, "{each:?}");
+    assert_eq!(each[..2], [1.0, 2.0]);
+}
+
+#[test]
+fn units_are_whole_in_a_band_and_beside_clients_that_take_parts() {
+    let mut clients = [client("a", 2), client("b", 3), client("c", 3), client("d", 9)];
+    clients[1].demands[0] = clients[1].demands[0].whole().band(1);
+    clients[2].demands[0] = clients[2].demands[0].whole().band(1);
+    clients[3].demands[0] = clients[3].demands[0].band(2);
+    let mut pool = pool(Template::new("*", Amount::units(7)));
+    let settled = settled(&mut pool, &mut clients);
+    assert!([[2.0, 2.0, 3.0, 0.0], [2.0, 3.0, 2.0, 0.0]].contains(&settled), "{settled:?}");
 }
