@@ -29,6 +29,7 @@ pub use crate::key::path::steps::{step, steps};
 pub use crate::key::tag::KeyTag;
 pub use crate::observe::counts::{Counter, Counters};
 pub use crate::observe::observer::Observer;
+pub use crate::rule::cases::charge_together;
 pub use crate::store::background::{Background, Reservation};
 pub use crate::store::charge::{Charge, Debit};
 pub use crate::store::fleet::WaterLevel;

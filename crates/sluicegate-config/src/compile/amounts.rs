@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::Index;
+use sluicegate_core::adapter::{Index, charge_together};
 use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition, InFlight};
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::Limits;
@@ -42,7 +42,8 @@ pub(super) enum Amounts {
     Cases(Cases),
 }
 
-/// Other limits for some requests. The first case that applies is used.
+/// Other limits for some requests. The first case that applies is used, together with those that may apply and come before
+/// it.
 #[derive(Debug)]
 pub(super) struct Cases {
     cases: Vec<(Case, Limits)>,
@@ -199,6 +200,11 @@ impl Case {
         let when = self.when.as_ref().map_or(Ok(true), |when| when.holds(view))?;
         Ok(when && self.load.as_ref().map_or(Ok(true), |load| load.holds(view))?)
     }
+
+    /// Whether a case that holds surely does. The load is not asked again: it may have changed, and is always certain.
+    fn is_sure<V: View>(&self, view: &V) -> Result<bool, Missing> {
+        self.when.as_ref().map_or(Ok(true), |when| when.surely_holds(view))
+    }
 }
 
 impl<V: View> LimitsFor<V> for Amounts {
@@ -219,12 +225,17 @@ impl<V: View> LimitsFor<V> for Amounts {
             Self::Always(limits) => limits.each(view, each),
             Self::Tiers(tiers, _) => tiers.each(view, each),
             Self::Cases(Cases { cases, index, otherwise, .. }) => {
+                let mut uncertain = Vec::<&dyn LimitsFor<V>>::new();
                 for (case, limits) in index.candidates(view).map(|at| &cases[at]) {
-                    if case.holds(view)? {
-                        return limits.each(view, each);
+                    if !case.holds(view)? {
+                        continue;
                     }
+                    if case.is_sure(view)? {
+                        return charge_together(&uncertain, limits, view, each);
+                    }
+                    uncertain.push(limits);
                 }
-                otherwise.each(view, each)
+                charge_together(&uncertain, &**otherwise, view, each)
             }
         }
     }

@@ -25,7 +25,8 @@ pub struct Rule {
     pub(crate) limits: Vec<Limit>,
     /// Chooses the limits by tier or by customer.
     pub(crate) tiers: Option<Tiers>,
-    /// Other limits for some requests. The first case that applies replaces `limits`.
+    /// Other limits for some requests. The first case that applies replaces `limits`. A request that may be in a case,
+    /// because its path can be read in several ways or it has a header twice, is charged by the limits after it too.
     #[serde(default)]
     pub(crate) cases: Vec<Case>,
     /// The requests that the rule applies to. The default is all.

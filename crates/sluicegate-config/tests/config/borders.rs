@@ -185,18 +185,42 @@ fn the_first_case_of_two_that_hold_is_used() {
          limits = ['2/minute'] }, { when = { method = 'GET' }, limits = ['3/minute'] }]",
     );
     let policies = policies(&text).expect("policies");
-    let count = |path: &str| {
-        let mut request = Request::builder().uri(path).body(()).expect("a request");
-        request.extensions_mut().insert(Peer("192.0.2.1".parse().expect("an address")));
-        let view: HttpView<'_, ()> = HttpView::new(&request);
-        let mut charge = Charge::new();
-        policies.charge(&view, &mut charge).expect("a key");
-        let counts: Vec<_> = charge.debits().map(|debit| debit.limit.count()).collect();
-        counts
-    };
+    let count = |path: &str| counts(&policies, path);
     assert_eq!(count("/a/b"), [1]);
     assert_eq!(count("/a"), [1]);
     assert_eq!(count("/b"), [3]);
+}
+
+/// The numbers of the limits that a request is charged to.
+fn counts(policies: &Policies, path: &str) -> Vec<u64> {
+    let mut request = Request::builder().uri(path).body(()).expect("a request");
+    request.extensions_mut().insert(Peer("192.0.2.1".parse().expect("an address")));
+    let view: HttpView<'_, ()> = HttpView::new(&request);
+    let mut charge = Charge::new();
+    policies.charge(&view, &mut charge).expect("a key");
+    charge.debits().map(|debit| debit.limit.count()).collect()
+}
+
+#[test]
+fn no_spelling_of_a_path_gets_the_limits_of_another_case_alone() {
+    let cases = |settings: &str| {
+        let case = format!("cases = [{{ {settings}, limits = ['1000/minute'] }}]");
+        policies(&rule(&case)).expect("policies")
+    };
+    let generous = cases("when = { path = '/static/*' }");
+    assert_eq!(counts(&generous, "/static/x"), [1_000]);
+    assert_eq!(counts(&generous, "/login"), [60]);
+    for path in ["/static/../login", "/static/%2e%2e/login", "/static/..%2flogin"] {
+        assert_eq!(counts(&generous, path), [1_000, 60], "{path}");
+    }
+    let exception = cases("when = { not = { path = '/admin/*' } }");
+    assert_eq!(counts(&exception, "/x"), [1_000]);
+    assert_eq!(counts(&exception, "/admin/del"), [60]);
+    assert_eq!(counts(&exception, "/x/../admin/del"), [1_000, 60]);
+    // One row is charged once, by the stricter numbers.
+    let shared = cases("when = { path = '/static/*' }, shared = true");
+    assert_eq!(counts(&shared, "/static/x"), [1_000]);
+    assert_eq!(counts(&shared, "/static/../login"), [60]);
 }
 
 #[test]

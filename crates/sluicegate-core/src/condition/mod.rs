@@ -95,7 +95,7 @@ pub trait Condition<V: View> {
     fn holds(&self, view: &V) -> Result<bool, Missing>;
 
     /// Whether the condition certainly holds, however the request is read. [`Not`] asks this, so that an unusual
-    /// spelling does not reach an exception either.
+    /// spelling does not reach an exception either, and so do [`Cases`](crate::rule::Cases) before limits are replaced.
     ///
     /// Only a condition that cannot always be known has to implement this.
     ///

@@ -6,8 +6,8 @@
 //! used for exceptions; `Route.is` is exact in both directions.
 //!
 //! For the same reason, `Condition::holds` is true as soon as one reading matches, and `Not` asks
-//! `surely_holds`, which is true only if all readings match. Neither a limit nor an exception can be
-//! reached by an unusual spelling.
+//! `surely_holds`, which is true only if all readings match. A case replaces the limits after it only if it surely
+//! holds. So no unusual spelling gets around a limit, or reaches an exception or the limits of another case alone.
 
 pub(in crate::condition) mod literal;
 mod tree;
@@ -97,7 +97,8 @@ impl Path {
     ///
     /// The condition is meant to limit more, and is generous. Percent-encoding, repeated slashes, a slash at the end,
     /// and `.` and `..` do not get around it. If servers disagree about the meaning of a path, it holds if any
-    /// reading matches. `Not(Path.matches(..))` is generous too: it holds unless every reading matches. A request
+    /// reading matches. `Not(Path.matches(..))` is generous too: it holds unless every reading matches. A case of
+    /// [`when`](crate::when) replaces the limits after it only if every reading matches. A request
     /// with a path of more than [`MAX_PATH`](crate::condition::MAX_PATH) bytes is refused with 400. If the framework
     /// routes, prefer [`Route.is`](crate::Route::is).
     ///

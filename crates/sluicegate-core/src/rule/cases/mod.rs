@@ -1,8 +1,11 @@
 //! Cases: other limits where other conditions hold.
 //!
-//! A condition that changes is asked once. `when(load)` and `when(Not(load))` on two rules are two looks,
-//! and between them a request can be charged to both or to none. `Cases` choose between limits in one
-//! place.
+//! `when(load)` and `when(Not(load))` on two rules are two looks at what changes, and between them a request
+//! can be charged to none. `Cases` choose between limits in one place.
+//!
+//! Some conditions may hold: servers read the request in several ways. The limits of such a case are charged, and
+//! those of the cases that come after it, because it is unknown which case the request is in. A case that
+//! replaced the limits after it could be reached by an unusual spelling, and take a request out of a tight limit.
 //!
 //! Who chooses the case decides who shares. If a client can choose between two limits that share a row, it
 //! can spend the tokens of the generous one where the tight one counts, or be shut out of the tight one by
@@ -13,9 +16,12 @@
 //! address, which nobody changes at will) make cases that share rows with each other and with the limits
 //! that hold otherwise. A condition with a part that the client chooses is chosen by the client.
 
+mod together;
+
 use std::collections::HashMap;
 use std::fmt;
 
+pub use self::together::charge_together;
 use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 use crate::limit::{Limit, LimitError, Limits};
@@ -28,6 +34,10 @@ pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> 
 }
 
 /// Limits by the first condition that holds.
+///
+/// A condition [may hold](Condition::holds) if servers read the request in several ways. Then the limits of the case are
+/// charged together with those of the next case that holds, or of no case. So no spelling of a path takes a request out of
+/// a tight limit. Of limits that share a row, the strictest is charged.
 ///
 /// ```
 /// use sluicegate::{Ip, Limit, Route, when};
@@ -129,13 +139,15 @@ impl<V: View, C: Conditions<V>> LimitsFor<V> for Cases<C> {
         view: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing> {
-        let case =
-            self.conditions.first(view)?.and_then(|case| match self.conditions.chosen_by(case) {
-                ChosenBy::Client => self.apart.get(case),
-                ChosenBy::Server => self.limits.get(case),
-            });
-        let mut limits = case.or(self.limits.last()).into_iter().flat_map(Limits::iter);
-        limits.try_for_each(each)
+        let limits = |case| match self.conditions.chosen_by(case) {
+            ChosenBy::Client => self.apart.get(case),
+            ChosenBy::Server => self.limits.get(case),
+        };
+        let mut uncertain = Vec::new();
+        let first = self.conditions.first(view, &mut uncertain)?;
+        let Some(last) = first.and_then(limits).or(self.limits.last()) else { return Ok(()) };
+        let uncertain = uncertain.into_iter().filter_map(limits).map(|limits| limits as _);
+        charge_together(&uncertain.collect::<Vec<_>>(), last, view, each)
     }
 }
 
@@ -224,12 +236,12 @@ fn name_at_place(lists: &[Limits], limit: &Limit) -> String {
 
 /// Conditions in order. The first one that holds decides [`Cases`].
 pub trait Conditions<V: View> {
-    /// The index of the first condition that holds.
+    /// The index of the first condition that surely holds. Those before it that may hold are added to `uncertain`.
     ///
     /// # Errors
     ///
-    /// What is missing for a condition that is asked before one holds.
-    fn first(&self, view: &V) -> Result<Option<usize>, Missing>;
+    /// What is missing for a condition that is asked before one surely holds.
+    fn first(&self, view: &V, uncertain: &mut Vec<usize>) -> Result<Option<usize>, Missing>;
 
     /// How many there are.
     fn count(&self) -> usize;
@@ -239,8 +251,8 @@ pub trait Conditions<V: View> {
 }
 
 impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
-    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
-        first_of(self, view)
+    fn first(&self, view: &V, uncertain: &mut Vec<usize>) -> Result<Option<usize>, Missing> {
+        first_of(self, view, uncertain)
     }
 
     fn count(&self) -> usize {
@@ -254,8 +266,8 @@ impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
 }
 
 impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
-    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
-        first_of(self, view)
+    fn first(&self, view: &V, uncertain: &mut Vec<usize>) -> Result<Option<usize>, Missing> {
+        first_of(self, view, uncertain)
     }
 
     fn count(&self) -> usize {
@@ -271,13 +283,32 @@ impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
 fn first_of<V: View, C: Condition<V>>(
     conditions: &[C],
     view: &V,
+    uncertain: &mut Vec<usize>,
 ) -> Result<Option<usize>, Missing> {
     for (i, condition) in conditions.iter().enumerate() {
-        if condition.holds(view)? {
+        if surely_holds(condition, view, i, uncertain)? {
             return Ok(Some(i));
         }
     }
     Ok(None)
+}
+
+/// Whether the condition at this index surely holds. If it may hold, it is added to `uncertain`.
+fn surely_holds<V: View, C: Condition<V>>(
+    condition: &C,
+    view: &V,
+    at: usize,
+    uncertain: &mut Vec<usize>,
+) -> Result<bool, Missing> {
+    // Most conditions do not hold, and need no second question.
+    if !condition.holds(view)? {
+        return Ok(false);
+    }
+    let is_sure = condition.surely_holds(view)?;
+    if !is_sure {
+        uncertain.push(at);
+    }
+    Ok(is_sure)
 }
 
 fn chosen_by<V: View, C: Condition<V>>(conditions: &[C], at: usize) -> ChosenBy {
@@ -286,12 +317,13 @@ fn chosen_by<V: View, C: Condition<V>>(conditions: &[C], at: usize) -> ChosenBy 
 
 /// Those before, and one more.
 impl<V: View, B: Conditions<V>, C: Condition<V>> Conditions<V> for (B, C) {
-    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
+    fn first(&self, view: &V, uncertain: &mut Vec<usize>) -> Result<Option<usize>, Missing> {
         let (before, last) = self;
-        match before.first(view)? {
-            None => Ok(last.holds(view)?.then(|| before.count())),
-            first => Ok(first),
+        if let Some(first) = before.first(view, uncertain)? {
+            return Ok(Some(first));
         }
+        let at = before.count();
+        Ok(surely_holds(last, view, at, uncertain)?.then_some(at))
     }
 
     fn count(&self) -> usize {

@@ -316,3 +316,120 @@ fn shadows_among_which_nobody_can_choose_refuse_nothing() {
     let charged = choose(few.shadow(), many).by(Global).charge(&stranger, &mut Charge::new());
     assert!(charged.is_err(), "one of them is not on trial");
 }
+
+/// A case replaces the limits after it, so one that may hold is charged beside them.
+#[test]
+fn a_case_that_may_hold_keeps_nothing_from_the_limits_after_it() {
+    let counts = |rule: &dyn Rule<Request>, request: &Request| {
+        let mut charge = Charge::new();
+        rule.charge(request, &mut charge).expect("a key");
+        charge.debits().map(|debit| debit.limit.count()).collect::<Vec<_>>()
+    };
+    let at = |path: &str| Request { path: path.into(), ..Request::default() };
+    let cases = when(Path.matches("/static/*"), Limit::per_minute(1_000))
+        .or(Not(Path.matches("/admin/*")), Limit::per_minute(100))
+        .otherwise(Limit::per_minute(5))
+        .by(Global);
+    for (path, expected) in [
+        ("/static/x", vec![1_000]),
+        ("/x", vec![100]),
+        ("/admin/x", vec![5]),
+        ("/static/../login", vec![1_000, 100]),
+        ("/static/..%2flogin", vec![1_000, 100]),
+        ("/x/../admin/del", vec![100, 5]),
+        ("/static/../admin/del", vec![1_000, 100, 5]),
+    ] {
+        assert_eq!(counts(&cases, &at(path)), expected, "{path}");
+    }
+    // No route is known, so the path is compared, which tells only that it may be this route.
+    let route = when(Route.is("/static/{file}"), Limit::per_minute(1_000))
+        .otherwise(Limit::per_minute(5))
+        .by(Global);
+    assert_eq!(counts(&route, &at("/static/x")), [1_000, 5]);
+    assert_eq!(counts(&route, &to("/static/{file}")), [1_000]);
+    // A handler for GET answers HEAD too, and whether this one is meant is unknown.
+    let reads = when(Method.is("GET"), Limit::per_minute(1_000)).otherwise(Limit::per_minute(5));
+    assert_eq!(counts(&reads.by(Global), &request("HEAD")), [1_000, 5]);
+}
+
+#[test]
+fn of_cases_that_share_a_row_the_strictest_is_charged_once() {
+    let shared = |case: Limit, otherwise: Limit| {
+        let cases = when(ByServer(Path.matches("/static/*")), case);
+        let rule = cases.otherwise(otherwise).named("api").by(Global);
+        let mut charge = Charge::new();
+        let request = Request { path: "/static/../login".into(), ..Request::default() };
+        rule.charge(&request, &mut charge).expect("a key");
+        charge.debits().map(|debit| debit.limit.to_string()).collect::<Vec<_>>()
+    };
+    let named = |limit: &str| [format!("{limit} named \"api/minute\" carried")];
+    let (tight, generous) = (Limit::per_minute(5), Limit::per_minute(1_000));
+    assert_eq!(shared(generous, tight), named("5/minute"));
+    assert_eq!(shared(tight, generous), named("5/minute"));
+    assert_eq!(shared(tight, tight), named("5/minute"));
+    assert_eq!(shared(tight.burst(9), tight), named("5/minute"));
+    assert_eq!(shared(tight.shadow(), generous), named("1000/minute"));
+    let (many, few) = (Limit::concurrent(9), Limit::concurrent(2));
+    assert_eq!(shared(many, few), ["concurrent 2 named \"api/concurrent\" carried"]);
+}
+
+#[test]
+fn a_request_that_may_be_in_very_many_cases_is_the_clients_to_mend() {
+    let cases = (1..=20).map(|i| (Path.matches("/x/*"), Limit::per_minute(i).into()));
+    let rule = Cases::try_new(cases, Limit::per_minute(100)).unwrap().by(Global);
+    let charged = |path: &str| {
+        let request = Request { path: path.into(), ..Request::default() };
+        let mut charge = Charge::new();
+        rule.charge(&request, &mut charge).map(|()| charge.len())
+    };
+    assert_eq!((charged("/x/y"), charged("/y")), (Ok(1), Ok(1)));
+    assert!(charged("/x/../y").unwrap_err().is_ambiguous());
+}
+
+/// How a server reads a path that decodes it first and then goes up at each `..`.
+fn resolved(path: &str) -> String {
+    let decoded = crate::key::percent_decoded(path.as_bytes()).collect();
+    let decoded = String::from_utf8(decoded).expect("ASCII");
+    let mut segments = Vec::new();
+    for segment in decoded.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_spelling_of_a_path_is_charged_only_by_the_case_of_another(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "/", "//", "/.", "/..", "%2F", "%2f..", "/%2e%2E", "/x", "/static", "/st%61tic", "/admin", "a",
+            ]),
+            0..8,
+        ),
+        end in proptest::sample::select(vec!["/login", "%2Flogin", "/../login", "/lo%67in/", "//login", ""]),
+    ) {
+        let path = format!("/{}{end}", pieces.concat());
+        let rule = when(Path.matches("/static/*"), Limit::per_minute(1_000))
+            .or((Method.is("GET"), Not(Path.matches("/admin/*"))), Limit::per_minute(100))
+            .otherwise(Limit::per_minute(5))
+            .by(Global);
+        let resolved = resolved(&path);
+        for method in ["GET", "POST", "HEAD"] {
+            let request = |path: &str| Request { path: path.into(), ..request(method) };
+            let mut spelt = Charge::new();
+            rule.charge(&request(&path), &mut spelt).expect("a key");
+            let mut plain = Charge::new();
+            rule.charge(&request(&resolved), &mut plain).expect("a key");
+            for debit in plain.debits() {
+                let is_charged = spelt.debits().any(|other| other.limit == debit.limit);
+                proptest::prop_assert!(is_charged, "{} {} {}", method, path, debit.limit);
+            }
+        }
+    }
+}
