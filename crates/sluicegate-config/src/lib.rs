@@ -108,7 +108,7 @@ pub use self::throttle::{FileRequests, FileThrottle, FileThrottleLayer};
 
 /// The settings of `sluicegate proxy`, checked: see [`Policies::listen`] and [`Policies::upstream`].
 pub mod proxy {
-    pub use crate::compile::proxy::{Listen, Upstream, UpstreamTls};
+    pub use crate::compile::proxy::{Listen, Upstream, UpstreamTls, fields};
 }
 
 /// For crates that read policies in another format.

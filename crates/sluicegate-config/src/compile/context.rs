@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sluicegate_core::{Ip, Limit, Tiers};
 
+use super::proxy::why_removed;
 use crate::absent::{GeoDatabase, GeoKey, Hours};
 use crate::document::{Amount, Document, Texts};
 use crate::environment::Environment;
@@ -126,7 +127,14 @@ impl<'a> Context<'a> {
         let path = DocumentPath::Root.name("proxies");
         let ip = self.behind(&proxies.trusted, &path.name("trusted"));
         let Some(header) = &proxies.header else { return ip };
-        let header = self.header_name(header, &path.name("header"))?;
+        let path = path.name("header");
+        let header = self.header_name(header, &path)?;
+        // Without a trusted proxy, nobody is read, whatever the name is.
+        if let Some(why) =
+            why_removed(self.document, &header).filter(|_| !proxies.trusted.is_empty())
+        {
+            return self.refuse(&path, why);
+        }
         Some(ip?.header(header.to_string()))
     }
 
@@ -223,12 +231,16 @@ impl<'a> Context<'a> {
         Some(name.into())
     }
 
-    /// Checks the name of a header that requests are told apart by.
+    /// Checks the name of a header that is read in requests.
     pub(super) fn request_header(&self, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         if name.eq_ignore_ascii_case("host") {
             return self.refuse(path, HOST);
         }
-        self.header_name(name, path)
+        let name = self.header_name(name, path)?;
+        match why_removed(self.document, &name) {
+            Some(why) => self.refuse(path, why),
+            None => Some(name),
+        }
     }
 
     /// Parses a duration such as `90 seconds`.

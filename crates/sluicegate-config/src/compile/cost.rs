@@ -98,7 +98,7 @@ impl Cost {
         }
         match (header, query, body, call) {
             (Some(name), None, None, None) => {
-                let name = context.header_name(name, &path.name("header"));
+                let name = context.request_header(name, &path.name("header"));
                 let fits = bounds_fit(table, path, context);
                 Some(Self::Header(within(cost_from(Header(name?)), table, fits)?))
             }

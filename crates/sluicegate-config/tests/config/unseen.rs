@@ -35,6 +35,90 @@ fn rules_that_a_proxy_cannot_see_are_errors_with_line_and_column() {
     }
 }
 
+/// What is removed before the limits read a request.
+#[test]
+fn headers_that_the_proxy_removes_are_errors_wherever_they_are_read() {
+    const ODD: &str = "a proxy removes headers whose names have other characters";
+    const STRANGERS: &str = "only a proxy may write this header";
+    const MISTAKEN: &str = "applications may take it for one that the proxy reads or writes";
+    let proxy = |listen: &str, more: &str, rule: &str| {
+        let begin = PROXY.replace("[upstream]", &format!("{listen}\n[upstream]"));
+        let rule =
+            if rule.contains("key =") { rule.to_owned() } else { format!("key = 'ip'\n{rule}") };
+        problem(&format!("{more}\n[[rules]]\nname = 'a'\nlimits = ['9/minute']\n{rule}\n{begin}"))
+    };
+    let trusted = "proxies = { trusted = ['10.0.0.0/8'] }";
+    for (listen, more, rule, expected) in [
+        ("", "", "key = { header = 'x_api_key' }", Some(("rules[0].key.header", ODD))),
+        (
+            "",
+            "",
+            "key = { optional = { header = 'api_key' } }",
+            Some(("rules[0].key.optional.header", ODD)),
+        ),
+        ("", "", "key = { header = 'X.Api.Key' }", Some(("rules[0].key.header", ODD))),
+        (
+            "",
+            trusted,
+            "when = { header = { x_internal = true } }",
+            Some(("rules[0].when.header.x_internal", ODD)),
+        ),
+        ("", "", "cost = { header = 'x_cost', default = 1 }", Some(("rules[0].cost.header", ODD))),
+        (
+            "",
+            "",
+            "cases = [{ when = { not = { header = { x_a = true } } }, limits = ['1/minute'] }]",
+            Some(("rules[0].cases[0].when.not.header.x_a", ODD)),
+        ),
+        ("underscores = true", "", "key = { header = 'x_api_key' }", None),
+        (
+            "underscores = true",
+            trusted,
+            "key = { header = 'x_real_ip' }",
+            Some(("rules[0].key.header", MISTAKEN)),
+        ),
+        ("", "", "key = { header = 'CF-Connecting-IP' }", Some(("rules[0].key.header", STRANGERS))),
+        (
+            "",
+            "",
+            "when = { header = { x-http-method-override = true } }",
+            Some(("rules[0].when.header", STRANGERS)),
+        ),
+        (
+            "",
+            "",
+            "when = { header = { x-forwarded-proto = 'http' } }",
+            Some(("rules[0].when.header", STRANGERS)),
+        ),
+        ("", trusted, "key = { header = 'cf-connecting-ip' }", None),
+        ("", "", "key = { header = 'x-api-key' }", None),
+        // What is written into responses is not removed.
+        ("", "", "settle = { header = 'x_cost' }", None),
+        ("", &trusted.replace(" }", ", header = 'x_client' }"), "", Some(("proxies.header", ODD))),
+        ("underscores = true", &trusted.replace(" }", ", header = 'x_client' }"), "", None),
+        (
+            "underscores = true",
+            &trusted.replace(" }", ", header = 'x_client' }"),
+            "key = { header = 'x-client' }",
+            Some(("rules[0].key.header", MISTAKEN)),
+        ),
+    ] {
+        let problem = proxy(listen, more, rule);
+        match expected {
+            None => assert_eq!(problem, None, "{rule} {more}"),
+            Some((at, why)) => {
+                let problem = problem.unwrap_or_else(|| panic!("{rule} {more}"));
+                assert!(problem.contains(at) && problem.contains(why), "{rule}: {problem}");
+            }
+        }
+    }
+    // Other programs remove nothing.
+    assert_eq!(
+        problem("[[rules]]\nname = 'a'\nlimits = ['9/minute']\nkey = { header = 'x_a' }"),
+        None
+    );
+}
+
 #[test]
 fn tokens_are_not_settled_with_the_head() {
     let rule = "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"9/minute\"]\nsettle = { tokens = \"all\" }\n";

@@ -6,6 +6,7 @@
 use http::header::{CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING, VIA};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use sluicegate_config::proxy::fields::is_removed;
 
 use crate::proxy::{forwarded, hop};
 
@@ -36,14 +37,11 @@ pub(crate) struct Terms<'a> {
 /// one `Cookie`, and no field that `Connection` names, that could be taken for another one, or that a stranger has written
 /// in the name of a proxy. So limits read what the application gets.
 pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(), Bad> {
-    // The order matters. Odd names go first, because they could stand for any of the fields below. What a stranger says
-    // about itself goes before fields are counted, so that nobody is refused for fields that the application would not
-    // get.
-    let is_vouched = |name: &str| forwarded::is_vouched(terms.client_header, name);
-    hop::strip_odd(request.headers_mut(), terms.underscores, is_vouched);
-    if !terms.is_trusted {
-        forwarded::strip(request.headers_mut(), terms.client_header);
-    }
+    // What the application would not get goes before fields are counted, so that nobody is refused for it.
+    let Terms { client_header, is_trusted, underscores, .. } = terms;
+    forwarded::remove(request.headers_mut(), |name| {
+        is_removed(name.as_str(), client_header, underscores, is_trusted)
+    });
     if request.headers().len() + ADDED > terms.fields {
         let why = "the request has too many fields";
         return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
@@ -65,7 +63,7 @@ pub(crate) fn check<B>(request: &mut Request<B>, terms: Terms<'_>) -> Result<(),
     }
     // After the checks of `Host` and of the framing: a request that names one of these in `Connection` is still checked
     // by it.
-    hop::strip_named(request.headers_mut(), is_vouched);
+    hop::strip_named(request.headers_mut(), client_header);
     join_cookies(request.headers_mut());
     if passed(request.headers()) >= MOST_HOPS {
         return Err((StatusCode::LOOP_DETECTED, "the request goes in circles among proxies"));
@@ -286,6 +284,22 @@ mod tests {
         check(&mut request, TERMS).unwrap();
         let cookies: Vec<_> = request.headers().get_all(COOKIE).iter().collect();
         assert_eq!(cookies, ["a=1; b=2; c=3"]);
+    }
+
+    /// A header with an underscore, and the spellings of it that an application cannot tell from it.
+    #[test]
+    fn the_field_of_the_clients_address_is_kept_of_trusted_proxies_as_the_file_spells_it() {
+        for (is_trusted, expected) in [(true, &["host", "x_edge_ip"][..]), (false, &["host"])] {
+            let request = Request::builder().header(HOST, "a").header("x_edge_ip", "192.0.2.1");
+            let request = request.header("x-edge-ip", "192.0.2.2").header("x.edge.ip", "192.0.2.3");
+            let mut request = request.header("connection", "x_edge_ip").body(()).unwrap();
+            let client_header = Some("X_Edge_IP");
+            let terms = Terms { client_header, is_trusted, underscores: true, ..TERMS };
+            check(&mut request, terms).unwrap();
+            request.headers_mut().remove("connection");
+            let names: Vec<_> = request.headers().keys().map(http::HeaderName::as_str).collect();
+            assert_eq!(names, expected);
+        }
     }
 
     #[test]

@@ -15,83 +15,11 @@ const X_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The longest `X-Forwarded-For` that is extended, in bytes. A longer one is shortened from its begin.
 const LONGEST: usize = 2_048;
 
-/// Fields besides `X-Forwarded-..` in which proxies and content delivery networks say who the client is.
-const CLIENT: [&str; 35] = [
-    "ali-cdn-real-ip",
-    "cf-connecting-ip",
-    "cf-connecting-ipv6",
-    "cf-pseudo-ipv4",
-    "client-ip",
-    "cloudfront-viewer-address",
-    "do-connecting-ip",
-    "fastly-client-ip",
-    "fly-client-ip",
-    "forwarded",
-    "forwarded-for",
-    "forwarded-for-ip",
-    "incap-client-ip",
-    "proxy-client-ip",
-    "remote-addr",
-    "true-client-ip",
-    "wl-proxy-client-ip",
-    "x-appengine-user-ip",
-    "x-azure-clientip",
-    "x-azure-socketip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-envoy-external-address",
-    "x-forwarded",
-    "x-nf-client-connection-ip",
-    "x-original-forwarded-for",
-    "x-originating-ip",
-    "x-proxyuser-ip",
-    "x-real-ip",
-    "x-remote-addr",
-    "x-remote-ip",
-    "x-sucuri-clientip",
-    "x-true-client-ip",
-    "x-vercel-forwarded-for",
-    "x-vercel-proxied-for",
-];
-
-/// Fields in which proxies say what a request was before they rewrote it. Applications that believe them serve another path,
-/// method or host than the limits have read.
-const REQUEST: [&str; 9] = [
-    "x-host",
-    "x-http-host-override",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-    "x-original-host",
-    "x-original-uri",
-    "x-original-url",
-    "x-rewrite-url",
-];
-
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) address: IpAddr,
     pub(crate) is_secure: bool,
-}
-
-/// Whether only a proxy may write a field of this name: who the client is, and what the request was.
-pub(crate) fn is_of_proxies(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.starts_with("x-forwarded-") || CLIENT.contains(&name) || REQUEST.contains(&name)
-}
-
-/// Whether trusted proxies pass the client's address on in the field of this name.
-pub(crate) fn is_vouched(client_header: Option<&str>, name: &str) -> bool {
-    client_header.is_some_and(|header| header.eq_ignore_ascii_case(name))
-}
-
-/// Removes the fields that only proxies may write, and the one in which trusted proxies pass the client's address on. The
-/// application could not tell that the client has made them up.
-pub(crate) fn strip(headers: &mut HeaderMap, client_header: Option<&str>) {
-    let is_untold =
-        |name: &HeaderName| is_of_proxies(name) || is_vouched(client_header, name.as_str());
-    remove(headers, is_untold);
 }
 
 /// Removes the fields whose names `is_unwanted` recognizes.
@@ -103,7 +31,7 @@ pub(crate) fn remove(headers: &mut HeaderMap, is_unwanted: impl Fn(&HeaderName) 
     }
 }
 
-/// Writes who sent a request. What other proxies have written is extended, unless [`strip`] has removed it.
+/// Writes who sent a request. What other proxies have written is extended, unless it has been removed.
 pub(crate) fn write(headers: &mut HeaderMap, client: Client, version: Version) {
     let address = client.address.to_canonical();
     let lines = headers.get_all(FOR).iter().map(|line| trimmed(line.as_bytes()));
@@ -154,6 +82,8 @@ fn latest(list: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_config::proxy::fields::is_removed;
+
     use super::*;
 
     fn written(is_trusted: bool, fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -161,9 +91,9 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let mut headers: HeaderMap = fields.iter().map(field).collect();
-        if !is_trusted {
-            strip(&mut headers, Some("X-Edge-Client"));
-        }
+        remove(&mut headers, |name| {
+            is_removed(name.as_str(), Some("X-Edge-Client"), false, is_trusted)
+        });
         let client = Client { address: [192, 0, 2, 7].into(), is_secure: true };
         write(&mut headers, client, Version::HTTP_2);
         headers
@@ -201,7 +131,17 @@ mod tests {
 
     #[test]
     fn no_stranger_names_another_path_or_method_than_the_limits_read() {
-        for name in REQUEST {
+        for name in [
+            "x-host",
+            "x-http-host-override",
+            "x-http-method",
+            "x-http-method-override",
+            "x-method-override",
+            "x-original-host",
+            "x-original-uri",
+            "x-original-url",
+            "x-rewrite-url",
+        ] {
             let fields = [("host", "example.com"), (name, "/admin")];
             assert!(!written(false, &fields).contains_key(name), "{name}");
             assert_eq!(written(true, &fields)[name], "/admin");

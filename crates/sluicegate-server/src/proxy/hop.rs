@@ -1,41 +1,18 @@
 //! Header fields that are for one connection only (RFC 9110, section 7.6.1).
 
 use http::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, EXPECT, HeaderName, MAX_FORWARDS,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderValue};
+use sluicegate_config::proxy::fields::{PER_CONNECTION, is_forbidden, is_told};
 
-use crate::proxy::forwarded::{is_of_proxies, remove};
-
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
-
-/// Fields that are for one connection even where `Connection` does not name them.
-const PER_CONNECTION: [HeaderName; 6] =
-    [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE, HTTP2_SETTINGS];
-
-/// Fields that a client cannot have removed by naming them in `Connection`: every request needs them, or proxies in front
-/// of this one write them about the client. Limits read those, too.
-const KEPT: [&str; 7] =
-    ["host", "content-length", "trailer", "authorization", "cookie", "content-type", "via"];
-
-/// What trailers must not say, besides those: how to pass a request on, and how to read it.
-const ONLY_HEADERS: [HeaderName; 7] =
-    [CONNECTION, PROXY_AUTHORIZATION, EXPECT, MAX_FORWARDS, CONTENT_ENCODING, CONTENT_RANGE, RANGE];
-
-/// Removes fields whose names have other characters than letters, digits and `-`, or only those that stand for a field
-/// that the proxy itself reads or writes if the others are to be `kept`. CGI, and with it many applications, cannot tell
-/// `X_Api_Key` or `X.Api.Key` from `X-Api-Key`, which limits read.
-pub(crate) fn strip_odd(headers: &mut HeaderMap, kept: bool, is_vouched: impl Fn(&str) -> bool) {
-    remove(headers, |name| is_odd(name) && (!kept || is_forbidden(name, &is_vouched)));
-}
+use crate::proxy::forwarded::remove;
 
 /// Removes the fields that `Connection` names, before anything reads them: limits see what the application will see.
 /// Fields about the connection itself stay, because the proxy reads them later. The field in which proxies pass on the
-/// client's address stays too; `is_vouched` recognizes it.
-pub(crate) fn strip_named(headers: &mut HeaderMap, is_vouched: impl Fn(&str) -> bool) {
+/// client's address, `client_header`, stays too.
+pub(crate) fn strip_named(headers: &mut HeaderMap, client_header: Option<&str>) {
     if !headers.contains_key(CONNECTION) {
         return;
     }
@@ -45,7 +22,7 @@ pub(crate) fn strip_named(headers: &mut HeaderMap, is_vouched: impl Fn(&str) -> 
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         // `Connection: host` or `Connection: x-forwarded-for` would let a client take away what a limit reads, and what
         // a trusted proxy in front has written about it.
-        if !is_kept(&name) && !is_vouched(name.as_str()) && !PER_CONNECTION.contains(&name) {
+        if !is_told(name.as_str(), client_header) && !PER_CONNECTION.contains(&name.as_str()) {
             headers.remove(name);
         }
     }
@@ -67,7 +44,7 @@ pub(crate) fn strip_response(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
-    strip_named(headers, |_| false);
+    strip_named(headers, None);
     strip(headers);
     headers.remove(PROXY_AUTHENTICATE);
 }
@@ -80,26 +57,8 @@ pub(crate) fn strip_interim(headers: &mut HeaderMap) {
 
 /// Removes what trailers of a request must not say (RFC 9110, section 6.5.1). Some applications take trailers for header
 /// fields, also where a name has `_` in place of `-`, and neither the limits nor the proxy have read those.
-pub(crate) fn strip_trailers(trailers: &mut HeaderMap, is_vouched: impl Fn(&str) -> bool) {
-    remove(trailers, |name| is_forbidden(name, &is_vouched));
-}
-
-/// Whether a name stands for a field that the proxy itself reads or writes, in any spelling that applications cannot tell
-/// from it.
-fn is_forbidden(name: &HeaderName, is_vouched: impl Fn(&str) -> bool) -> bool {
-    // Compared as CGI would see it: every odd letter becomes `-` there, or `_`, which is the same to it.
-    let plain = name.as_str().replace(|letter: char| !is_plain(letter), "-");
-    let Ok(plain) = HeaderName::try_from(plain) else { return true };
-    let is_told = is_kept(&plain) || is_vouched(plain.as_str()) || is_vouched(name.as_str());
-    is_told || PER_CONNECTION.contains(&plain) || ONLY_HEADERS.contains(&plain)
-}
-
-fn is_odd(name: &HeaderName) -> bool {
-    !name.as_str().chars().all(is_plain)
-}
-
-fn is_plain(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || letter == '-'
+pub(crate) fn strip_trailers(trailers: &mut HeaderMap, client_header: Option<&str>) {
+    remove(trailers, |name| is_forbidden(name.as_str(), client_header));
 }
 
 fn strip(headers: &mut HeaderMap) {
@@ -109,10 +68,6 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-fn is_kept(name: &HeaderName) -> bool {
-    KEPT.contains(&name.as_str()) || is_of_proxies(name)
-}
-
 fn accepts_trailers(line: &HeaderValue) -> bool {
     let mut codings = line.as_bytes().split(|byte| *byte == b',');
     codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
@@ -120,6 +75,8 @@ fn accepts_trailers(line: &HeaderValue) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_config::proxy::fields::is_removed;
+
     use super::*;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -130,7 +87,7 @@ mod tests {
     }
 
     fn strip_all(headers: &mut HeaderMap) {
-        strip_named(headers, |name| name == "x-client-ip");
+        strip_named(headers, Some("x-client-ip"));
         strip_request(headers);
     }
 
@@ -167,7 +124,7 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("x-api-key", "1"),
         ]);
-        strip_named(&mut headers, |_| false);
+        strip_named(&mut headers, None);
         assert_eq!(names(&headers), ["connection", "upgrade", "te", "transfer-encoding"]);
     }
 
@@ -218,7 +175,7 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("content-encoding", "gzip"),
         ]);
-        strip_trailers(&mut trailers, |name| name == "x-client-ip");
+        strip_trailers(&mut trailers, Some("x-client-ip"));
         assert_eq!(names(&trailers), ["x-sum", "grpc-status"]);
     }
 
@@ -240,7 +197,7 @@ mod tests {
             (true, &["x-7", "x-api-key", "x.api.key", "x_api_key"]),
         ] {
             let mut headers = headers(&fields);
-            strip_odd(&mut headers, kept, |name| name == "x-client-ip");
+            remove(&mut headers, |name| is_removed(name.as_str(), Some("x-client-ip"), kept, true));
             let mut names = names(&headers);
             names.sort_unstable();
             assert_eq!(names, expected);

@@ -13,8 +13,8 @@ use sluicegate_config::Live;
 use sluicegate_llm::tower::ReadBody;
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::proxy::hop;
 use crate::proxy::room::BodyPermit;
-use crate::proxy::{forwarded, hop};
 use crate::run::causes;
 
 /// The body of a request: as it comes, or read before its tokens were counted.
@@ -67,9 +67,7 @@ impl ComingBody {
     fn checked(&self, mut frame: Frame<Bytes>) -> Frame<Bytes> {
         if let Some(trailers) = frame.trailers_mut() {
             let policies = self.live.policies();
-            hop::strip_trailers(trailers, |name| {
-                forwarded::is_vouched(policies.client_header(), name)
-            });
+            hop::strip_trailers(trailers, policies.client_header());
         }
         frame
     }

@@ -119,7 +119,7 @@ impl Reader<'_> {
     fn class_header(&self, spec: Option<&document::ClassHeader>) -> Option<Option<ClassHeader>> {
         let Some(spec) = spec else { return Some(None) };
         let path = self.path.name("class_header");
-        let name = self.context.header_name(&spec.header, &path.name("header"));
+        let name = self.context.request_header(&spec.header, &path.name("header"));
         let trusted = path.name("trusted");
         if spec.trusted.is_empty() {
             let message = "nobody is believed, expected addresses or networks of peers";
@@ -159,7 +159,7 @@ impl Reader<'_> {
         };
         let header = match (&spec.header, spec.grpc) {
             (Some(name), false) => {
-                DeadlineHeader::new(&*self.context.header_name(name, &path.name("header"))?)
+                DeadlineHeader::new(&*self.context.request_header(name, &path.name("header"))?)
             }
             (None, true) => DeadlineHeader::grpc(),
             _ => {

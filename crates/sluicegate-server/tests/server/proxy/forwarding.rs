@@ -119,7 +119,8 @@ async fn only_a_named_proxy_says_who_the_client_is() {
     }
     // Limits read what the application sees: this key is missing, and not the client's to choose.
     let upstream = Upstream::start(OK).await;
-    let rules = "[[rules]]\nname = \"by\"\nkey = { header = \"x-real-ip\" }\nlimits = [\"1/hour\"]";
+    let rules = "[proxies]\ntrusted = [\"10.0.0.0/8\"]\n[[rules]]\nname = \"by\"\nkey = { header = \"x-real-ip\" }\n\
+                 limits = [\"1/hour\"]";
     let proxy = Running::start(upstream.address, "", rules).await;
     assert!(proxy.answer(request.as_bytes()).await.starts_with("HTTP/1.1 400 "));
 }

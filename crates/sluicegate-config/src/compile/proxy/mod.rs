@@ -1,5 +1,7 @@
 //! The tables of `sluicegate proxy`, checked.
 
+pub mod fields;
+
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -266,6 +268,28 @@ impl Reader<'_> {
     }
 }
 
+/// Why the limits of a proxy never see the request header of this name. `None` if they do, or there is no proxy.
+pub(super) fn why_removed(document: &Document, name: &str) -> Option<&'static str> {
+    document.upstream.as_ref()?;
+    let name = name.to_ascii_lowercase();
+    let underscores = document.listen.as_ref().is_some_and(|listen| listen.underscores);
+    let header = document.proxies.as_ref().and_then(|proxies| proxies.header.as_deref());
+    let has_trusted = document.proxies.as_ref().is_some_and(|proxies| !proxies.trusted.is_empty());
+    let is_removed = |is_trusted| fields::is_removed(&name, header, underscores, is_trusted);
+    match (is_removed(has_trusted), is_removed(true)) {
+        (false, _) => None,
+        (true, false) => Some(STRANGERS),
+        (true, true) if underscores => Some(MISTAKEN),
+        (true, true) => Some(ODD),
+    }
+}
+
+const ODD: &str = "a proxy removes headers whose names have other characters than letters, digits and `-`: expected a name \
+                   without them, or `underscores = true` in `[listen]`";
+const MISTAKEN: &str = "a proxy removes this header, because applications may take it for one that the proxy reads or writes: \
+                        expected another name";
+const STRANGERS: &str = "only a proxy may write this header, and it is removed from the requests of others: expected the addresses of \
+                         the proxies in front as `trusted` in `[proxies]`";
 const CLAIM: &str = "claims are left by the code of a service, and a proxy has none: expected what the request itself shows";
 const ROUTE: &str = "the routes of the application are not known to a proxy: expected `path`";
 const RESPONSE: &str = "a proxy sees no cost that a handler reports: expected `header` or `tokens`";
