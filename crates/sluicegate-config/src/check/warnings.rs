@@ -183,19 +183,7 @@ impl Warnings<'_> {
     fn of_throttle(&mut self) {
         let Some(throttle) = &self.document.throttle else { return };
         let path = DocumentPath::Root.name("throttle");
-        let mut of_condition =
-            |when: &Condition, path: &DocumentPath<'_>| self.of_condition(when, path);
-        if let Some(exempt) = &throttle.exempt {
-            exempt.each(&path.name("exempt"), &mut of_condition);
-        }
-        let class = path.name("class");
-        for (i, case) in throttle.class.iter().enumerate() {
-            case.when.each(&class.index(i).name("when"), &mut of_condition);
-        }
-        let partitions = path.name("partitions");
-        for (i, partition) in throttle.partitions.iter().enumerate() {
-            partition.when.each(&partitions.index(i).name("when"), &mut of_condition);
-        }
+        throttle.each_condition(&path, &mut |when, path| self.of_condition(when, path));
     }
 
     fn of_tiers(&mut self) {

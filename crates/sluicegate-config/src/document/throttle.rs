@@ -8,6 +8,7 @@ use super::shape::{
     Amount, Shaped, deserialize_shaped, deserialize_tables, deserialize_texts_or_tables,
 };
 use super::{Condition, HoldUntil, Key, Redirect};
+use crate::source::DocumentPath;
 
 /// Overload protection: a queue in front of the service that is bounded in cost and drained at the service's capacity.
 /// Needs the feature `throttle`.
@@ -42,13 +43,14 @@ pub(crate) struct Throttle {
     pub(crate) class: Vec<ClassCase>,
     /// The class of all other requests. The default is the lowest class.
     pub(crate) default_class: Option<String>,
-    /// Requests with the same key are expected to cost the same. The default is `["method", "route"]`. Use a key that
-    /// clients cannot choose freely.
+    /// Requests with the same key are expected to cost the same. The default is `["method", "route"]`, and `"method"` for
+    /// `sluicegate proxy`, which knows no routes. Use a key that clients cannot choose freely.
     pub(crate) predict_by: Option<Key>,
     /// The expected cost of the very first requests. The default is 1000, which is a millisecond where time is measured.
     /// A change takes effect when the service starts again.
     pub(crate) first_cost: Option<u64>,
-    /// What a cost that a handler reports means where time is measured. The default is `instead`.
+    /// What a cost that a handler reports means where time is measured. The default is `instead`. `sluicegate proxy` sees no
+    /// such cost.
     pub(crate) reported_cost: Option<ReportedCost>,
     /// Requests of one class are served fairly between the values of this key, such as the customer.
     pub(crate) fair_by: Option<Key>,
@@ -77,6 +79,27 @@ pub(crate) struct Throttle {
     pub(crate) announce: bool,
 }
 
+impl Throttle {
+    /// Calls `each` with every condition.
+    pub(crate) fn each_condition(
+        &self,
+        path: &DocumentPath<'_>,
+        each: &mut dyn FnMut(&Condition, &DocumentPath<'_>),
+    ) {
+        if let Some(exempt) = &self.exempt {
+            exempt.each(&path.name("exempt"), each);
+        }
+        let class = path.name("class");
+        for (i, case) in self.class.iter().enumerate() {
+            case.when.each(&class.index(i).name("when"), each);
+        }
+        let partitions = path.name("partitions");
+        for (i, partition) in self.partitions.iter().enumerate() {
+            partition.when.each(&partitions.index(i).name("when"), each);
+        }
+    }
+}
+
 /// What drains the queue: exactly one of these.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -84,7 +107,8 @@ pub(crate) struct Throttle {
 pub(crate) struct Capacity {
     /// This many requests are started in each second, evenly spaced.
     pub(crate) requests_per_second: Option<u64>,
-    /// Requests of this total cost are started in each second, in the unit that handlers report.
+    /// Requests of this total cost are started in each second, in the unit that handlers report. `sluicegate proxy` sees no
+    /// such cost.
     pub(crate) cost_per_second: Option<u64>,
     /// Requests are started that need this share of the processors, such as `"80%"`. The cost of a request is the time
     /// that its handler and its body are polled, in microseconds.

@@ -35,6 +35,34 @@ fn rules_that_a_proxy_cannot_see_are_errors_with_line_and_column() {
     }
 }
 
+#[test]
+fn a_throttle_that_asks_what_a_proxy_cannot_see_is_an_error() {
+    for (setting, at) in [
+        ("predict_by = ['method', 'route']", "predict_by[1]"),
+        ("fair_by = { claim = 'customer' }", "fair_by"),
+        ("fair_by = { header = 'x_api_key' }", "fair_by.header"),
+        ("class = [{ name = 'SHEDDABLE', when = { route = '/a' } }]", "class[0].when.route"),
+        ("exempt = { any = [{ path = '/a' }, { claim = { a = '1' } }] }", "exempt.any[1].claim"),
+        (
+            "partitions = [{ name = 'a', share = '10%', when = { not = { route = '/a' } } }]",
+            "partitions[0].when.not.route",
+        ),
+        ("class_header = { header = 'x_class', trusted = ['10.0.0.0/8'] }", "class_header.header"),
+        ("deadline = { header = 'x-forwarded-deadline' }", "deadline.header"),
+        ("reported_cost = 'on-top'", "reported_cost"),
+        ("capacity = { cost_per_second = 50 }\nqueue = { cost = 50 }", "capacity.cost_per_second"),
+    ] {
+        let begin = match setting.contains("capacity") {
+            true => "[throttle]\n",
+            false => "[throttle]\ncapacity = { in_flight = 9 }\nqueue = '1 s'\n",
+        };
+        let text = format!("{begin}{setting}\n");
+        assert_eq!(problem(&text), None, "{setting}");
+        let problem = problem(&format!("{PROXY}{text}")).expect("a problem");
+        assert!(problem.contains(&format!("throttle.{at}: ")), "{setting}: {problem}");
+    }
+}
+
 /// What is removed before the limits read a request.
 #[test]
 fn headers_that_the_proxy_removes_are_errors_wherever_they_are_read() {

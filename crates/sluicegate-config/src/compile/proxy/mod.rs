@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::context::Context;
-use crate::document::{self, Document, Key, Settle};
+use crate::document::{self, Condition, Document, Key, Settle};
 use crate::source::DocumentPath;
 
 /// Where a proxy listens, `[listen]`.
@@ -293,9 +293,11 @@ const STRANGERS: &str = "only a proxy may write this header, and it is removed f
 const CLAIM: &str = "claims are left by the code of a service, and a proxy has none: expected what the request itself shows";
 const ROUTE: &str = "the routes of the application are not known to a proxy: expected `path`";
 const RESPONSE: &str = "a proxy sees no cost that a handler reports: expected `header` or `tokens`";
+const REPORTED: &str = "a proxy sees no cost that a handler reports: expected none of this";
+const PER_SECOND: &str = "a proxy sees no cost that a handler reports: expected `requests_per_second`, `in_flight` or `adaptive`";
 
 /// Reports what a proxy can never see of a request, because only the code of a service leaves it there. A rule that needs
-/// it would refuse every request, or never apply.
+/// it would refuse every request, or never apply, and a throttle would take all requests for alike.
 pub(super) fn report_unseen(document: &Document, context: &Context<'_>) {
     let list = DocumentPath::Root.name("rules");
     let mut of_key = |key: &Key, path: &DocumentPath<'_>| match key {
@@ -316,6 +318,14 @@ pub(super) fn report_unseen(document: &Document, context: &Context<'_>) {
         | Key::Optional(_)
         | Key::All(_) => {}
     };
+    let mut of_condition = |when: &Condition, path: &DocumentPath<'_>| {
+        if !when.claim.is_empty() {
+            context.report(&path.name("claim"), CLAIM);
+        }
+        if when.route.is_some() {
+            context.report(&path.name("route"), ROUTE);
+        }
+    };
     for (i, rule) in document.rules.iter().enumerate() {
         let path = list.index(i);
         rule.key.each(&path.name("key"), &mut of_key);
@@ -327,16 +337,24 @@ pub(super) fn report_unseen(document: &Document, context: &Context<'_>) {
                 }
             }
         }
-        rule.each_condition(&path, &mut |when, path| {
-            if !when.claim.is_empty() {
-                context.report(&path.name("claim"), CLAIM);
-            }
-            if when.route.is_some() {
-                context.report(&path.name("route"), ROUTE);
-            }
-        });
+        rule.each_condition(&path, &mut of_condition);
         if rule.settle == Some(Settle::Response) {
             context.report(&path.name("settle"), RESPONSE);
+        }
+    }
+    if let Some(throttle) = &document.throttle {
+        let path = DocumentPath::Root.name("throttle");
+        for (name, key) in [("predict_by", &throttle.predict_by), ("fair_by", &throttle.fair_by)] {
+            if let Some(key) = key {
+                key.each(&path.name(name), &mut of_key);
+            }
+        }
+        throttle.each_condition(&path, &mut of_condition);
+        if throttle.reported_cost.is_some() {
+            context.report(&path.name("reported_cost"), REPORTED);
+        }
+        if throttle.capacity.cost_per_second.is_some() {
+            context.report(&path.name("capacity").name("cost_per_second"), PER_SECOND);
         }
     }
 }

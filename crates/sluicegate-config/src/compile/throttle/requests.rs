@@ -57,10 +57,12 @@ impl Requests {
             None => Some(NOT_STATED),
         };
         let by = |key: &document::Key, setting| Key::new(key, &path.name(setting), context);
-        let method_and_route = || Key::All([Key::Method, Key::Route].into());
-        let predict_by = spec.predict_by.as_ref();
-        let predict_by =
-            predict_by.map_or_else(|| Some(method_and_route()), |key| by(key, "predict_by"));
+        // A proxy knows no routes, and clients choose the path: with it, any number of keys would have to be learnt.
+        let predict_by = match (&spec.predict_by, &context.document.upstream) {
+            (Some(key), _) => by(key, "predict_by"),
+            (None, Some(_)) => Some(Key::Method),
+            (None, None) => Some(Key::All([Key::Method, Key::Route].into())),
+        };
         let fair_by = spec.fair_by.as_ref().map_or(Some(Key::Global), |key| by(key, "fair_by"));
         let deadline = reader.deadline(spec.deadline.as_ref());
         let exempt_path = path.name("exempt");

@@ -151,6 +151,18 @@ fn no_spelling_of_a_path_makes_a_request_more_critical() {
     assert_eq!(asked(checkout, "/checkout%2F1/slow"), 3);
 }
 
+/// A proxy knows no routes, so by method and route all requests would be one kind.
+#[test]
+fn a_proxy_tells_requests_apart_without_routes() {
+    let unread = |more: &str| {
+        let throttle = throttle(&format!("{ONE}{more}"));
+        let _sent = send(&throttle, vec![get("/")]);
+        throttle.throttle().snapshot().unreadable.keys
+    };
+    let proxy = "[listen]\naddress = '127.0.0.1:0'\n[upstream]\nurl = 'http://127.0.0.1:1'";
+    assert_eq!((unread(""), unread(proxy)), (1, 0));
+}
+
 #[test]
 fn flows_are_those_of_the_file() {
     let throttle = throttle(&format!("{ONE}fair_by = {{ header = 'x-customer' }}"));
