@@ -13,6 +13,7 @@ use sluicegate_config::envoy::service::Domains;
 use sluicegate_config::texts::{Follower, Found, Texts};
 use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
+use tokio::sync::Notify;
 
 use super::PoliciesError;
 use super::domain_set::Set;
@@ -34,6 +35,8 @@ struct Shared {
     merges: AtomicBool,
     /// Locked while files are read.
     last: Mutex<Last>,
+    /// Told when something that was sent and refused comes into force after all.
+    came_late: Notify,
     listeners: RwLock<Vec<Listener>>,
 }
 
@@ -45,6 +48,8 @@ struct Last {
     refused: Option<Found>,
     /// What a management server has sent, which is in force.
     sent: Found,
+    /// What it has sent since, and was refused.
+    refused_sent: Option<Found>,
     set: Set,
     check: Option<Check>,
 }
@@ -55,9 +60,11 @@ enum Read {
     Sent(Found),
 }
 
-/// Those of files, and those that were sent.
-fn together(found: &Found, sent: &Found) -> Found {
-    found.iter().chain(sent).map(|(path, text)| (path.clone(), text.clone())).collect()
+/// What comes into force with something that was read.
+struct Next {
+    set: Set,
+    /// Whether it has what was refused from the other source before.
+    has_refused: bool,
 }
 
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
@@ -89,7 +96,7 @@ impl LiveDomains {
         let set = Set::read(&found, self.shared.merges())?;
         self.texts = texts;
         let mut last = self.shared.last();
-        self.shared.put_in_force(&mut last, Read::Files(found), set);
+        self.shared.put_in_force(&mut last, Read::Files(found), Next { set, has_refused: false });
         Ok(())
     }
 
@@ -99,13 +106,22 @@ impl LiveDomains {
         self.shared.follow(last, Read::Files(self.texts.read()))
     }
 
-    /// Puts what a management server has sent in force, beside the files. What is refused does not count.
+    /// Puts what a management server has sent in force, beside the files. What is refused comes into force with the next
+    /// files that allow it.
     pub(super) fn receive(&self, sent: Found) -> Result<(), PoliciesError> {
-        let last = self.shared.last();
+        let mut last = self.shared.last();
         if last.sent == sent {
+            last.refused_sent = None;
             return Ok(());
         }
         self.shared.follow(last, Read::Sent(sent))
+    }
+
+    /// Waits until something that a management server has sent comes into force that was refused before. `false`: what it
+    /// has sent last is refused still.
+    pub(super) async fn comes_late(&self) -> bool {
+        self.shared.came_late.notified().await;
+        self.shared.last().refused_sent.is_none()
     }
 
     /// What [`reload`](Self::reload) would change, one line for each domain. Nothing comes into force.
@@ -115,9 +131,8 @@ impl LiveDomains {
         if last.refused.is_none() && last.found == found {
             return Ok(Vec::new());
         }
-        let set = Set::read(&together(&found, &last.sent), self.shared.merges())?;
-        last.must_keep(&set)?;
-        Ok(set.changes_since(&last.set))
+        let next = last.next(&Read::Files(found), self.shared.merges())?;
+        Ok(next.set.changes_since(&last.set))
     }
 
     /// Whether there are any files.
@@ -158,24 +173,26 @@ impl Default for LiveDomains {
 
 impl Shared {
     fn follow(&self, mut last: MutexGuard<'_, Last>, read: Read) -> Result<(), PoliciesError> {
-        let all = match &read {
-            Read::Files(found) => together(found, &last.sent),
-            Read::Sent(sent) => together(&last.found, sent),
-        };
-        let before = |path: &Path| last.found.get(path).or_else(|| last.sent.get(path));
-        let set = last.set.read_again(before, &all, self.merges());
-        let set = set.and_then(|set| last.must_keep(&set).map(|()| set));
-        let told = match set {
-            Ok(set) => {
-                let told =
-                    format!("policies reloaded: {}", in_words(&set.changes_since(&last.set)));
-                self.put_in_force(&mut last, read, set);
+        let told = match last.next(&read, self.merges()) {
+            Ok(next) => {
+                let mut told =
+                    format!("policies reloaded: {}", in_words(&next.set.changes_since(&last.set)));
+                if next.has_refused {
+                    told.push_str(match read {
+                        Read::Files(_) => {
+                            ". What the management server has sent and was refused is in force now"
+                        }
+                        Read::Sent(_) => ". The files that were refused are in force now",
+                    });
+                }
+                self.put_in_force(&mut last, read, next);
                 tracing::info!("{told}");
                 Ok(told)
             }
             Err(problems) => {
-                if let Read::Files(found) = read {
-                    last.refused = Some(found);
+                match read {
+                    Read::Files(found) => last.refused = Some(found),
+                    Read::Sent(sent) => last.refused_sent = Some(sent),
                 }
                 tracing::error!("policies not reloaded:\n{problems}");
                 Err(problems)
@@ -190,15 +207,25 @@ impl Shared {
         told.map(drop)
     }
 
-    fn put_in_force(&self, last: &mut Last, read: Read, set: Set) {
+    fn put_in_force(&self, last: &mut Last, read: Read, Next { set, has_refused }: Next) {
         set.warn();
         self.in_force.store(Arc::new(set.domains()));
         match read {
             Read::Files(found) => {
                 last.found = found;
                 last.refused = None;
+                if let Some(sent) = last.refused_sent.take_if(|_| has_refused) {
+                    last.sent = sent;
+                    self.came_late.notify_one();
+                }
             }
-            Read::Sent(sent) => last.sent = sent,
+            Read::Sent(sent) => {
+                last.sent = sent;
+                last.refused_sent = None;
+                if let Some(found) = last.refused.take_if(|_| has_refused) {
+                    last.found = found;
+                }
+            }
         }
         last.set = set;
     }
@@ -226,6 +253,34 @@ impl Last {
     /// Whether this is what was found last, in force or refused.
     fn knows(&self, found: &Found) -> bool {
         self.refused.as_ref().unwrap_or(&self.found) == found
+    }
+
+    /// What comes into force with what was read. Files and what was sent may be valid only together, so the newest of the
+    /// other source is tried first, also if it was refused, and then what is in force of it.
+    fn next(&self, read: &Read, merges: bool) -> Result<Next, PoliciesError> {
+        let newest = match read {
+            Read::Files(_) => self.refused_sent.as_ref(),
+            Read::Sent(_) => self.refused.as_ref(),
+        };
+        if let Some(set) = newest.and_then(|other| self.with(read, other, merges).ok()) {
+            return Ok(Next { set, has_refused: true });
+        }
+        let in_force = match read {
+            Read::Files(_) => &self.sent,
+            Read::Sent(_) => &self.found,
+        };
+        let set = self.with(read, in_force, merges)?;
+        Ok(Next { set, has_refused: false })
+    }
+
+    /// What was read, together with something of the other source.
+    fn with(&self, read: &Read, other: &Found, merges: bool) -> Result<Set, PoliciesError> {
+        let (Read::Files(read) | Read::Sent(read)) = read;
+        let all = read.iter().chain(other).map(|(path, text)| (path.clone(), text.clone()));
+        let before = |path: &Path| self.found.get(path).or_else(|| self.sent.get(path));
+        let set = self.set.read_again(before, &all.collect(), merges)?;
+        self.must_keep(&set)?;
+        Ok(set)
     }
 
     fn must_keep(&self, set: &Set) -> Result<(), PoliciesError> {
@@ -257,5 +312,84 @@ impl Follower for Shared {
 impl fmt::Debug for LiveDomains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.in_force().iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_config::texts::Found;
+
+    use super::*;
+
+    /// Files with these domains, by their paths.
+    fn texts(kind: &str, domains: &[&str]) -> Found {
+        let file = |domain: &&str| {
+            let text = format!(
+                "{{domain: {domain}, descriptors: [{{key: user, rate_limit: {{unit: minute, requests_per_unit: 2}}}}]}}"
+            );
+            (PathBuf::from(format!("{kind}: {domain}")), Ok(text))
+        };
+        domains.iter().map(file).collect()
+    }
+
+    fn read(live: &LiveDomains, domains: &[&str]) -> bool {
+        live.shared.follow(live.shared.last(), Read::Files(texts("file", domains))).is_ok()
+    }
+
+    fn receive(live: &LiveDomains, domains: &[&str]) -> bool {
+        live.receive(texts("xds", domains)).is_ok()
+    }
+
+    fn in_force(live: &LiveDomains) -> Vec<String> {
+        let last = live.shared.last();
+        let paths = last.found.keys().chain(last.sent.keys());
+        paths.map(|path| path.display().to_string()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_and_refused_comes_into_force_with_the_files_that_make_room() {
+        let live = LiveDomains::default();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let listener = Arc::clone(&told);
+        live.on_event(Arc::new(move |what| listener.lock().unwrap().push(what.to_owned())));
+        assert!(read(&live, &["edge", "other"]));
+        assert!(!receive(&live, &["edge", "new"]), "`edge` is there twice");
+        assert_eq!(in_force(&live), ["file: edge", "file: other"]);
+        assert!(read(&live, &["other"]));
+        assert_eq!(in_force(&live), ["file: other", "xds: edge", "xds: new"]);
+        assert!(live.comes_late().await, "it can be acknowledged");
+        let last = told.lock().unwrap().last().cloned().unwrap();
+        assert!(last.ends_with("and was refused is in force now"), "{last}");
+        // The same once more is no change, and nothing is left over that a later reading would take.
+        assert!(receive(&live, &["edge", "new"]) && receive(&live, &[]));
+        assert!(read(&live, &["edge"]));
+        assert_eq!(in_force(&live), ["file: edge"]);
+    }
+
+    #[test]
+    fn files_that_were_refused_come_into_force_with_what_the_server_sends_later() {
+        let live = LiveDomains::default();
+        assert!(read(&live, &["foo"]) && receive(&live, &["edge"]));
+        assert!(!read(&live, &["edge"]), "`edge` is there twice");
+        assert_eq!(in_force(&live), ["file: foo", "xds: edge"]);
+        assert!(receive(&live, &["bar"]));
+        assert_eq!(in_force(&live), ["file: edge", "xds: bar"]);
+        assert!(live.shared.last().knows(&texts("file", &["edge"])));
+        assert!(!live.shared.last().knows(&texts("file", &["foo"])));
+    }
+
+    #[test]
+    fn what_is_refused_still_does_not_keep_the_other_source_from_changing() {
+        let live = LiveDomains::default();
+        assert!(read(&live, &["foo"]) && receive(&live, &["edge"]));
+        assert!(!read(&live, &["edge"]));
+        assert!(receive(&live, &["edge", "bar"]));
+        assert_eq!(in_force(&live), ["file: foo", "xds: bar", "xds: edge"]);
+        assert!(read(&live, &["foo"]), "the file is as it was");
+        assert!(!receive(&live, &["foo"]) && read(&live, &["foo", "new"]));
+        assert_eq!(in_force(&live), ["file: foo", "file: new", "xds: bar", "xds: edge"]);
+        // The server takes back what was refused, so no file brings it into force.
+        assert!(receive(&live, &["edge", "bar"]) && read(&live, &["new"]));
+        assert_eq!(in_force(&live), ["file: new", "xds: bar", "xds: edge"]);
     }
 }

@@ -106,7 +106,7 @@ impl Policies {
 
     /// Takes files of Envoy's rate limit service from a management server, beside those that were [added](Self::envoy),
     /// until the returned value is dropped. What cannot come into force is refused with the reason, and what is in force
-    /// stays. The same is true while the server is away.
+    /// stays, until a change of the files makes it valid. What is in force stays while the server is away, too.
     ///
     /// # Panics
     ///
@@ -117,7 +117,8 @@ impl Policies {
 
     /// Reads every file again, and looks for new files in directories. Rules that are not valid leave the rules as they are,
     /// and so does a file of capacity.
-    /// A file of Envoy's service that is not valid leaves all of these files as they are.
+    /// A file of Envoy's service that is not valid leaves all of these files as they are, until what a management server sends
+    /// makes it valid.
     ///
     /// # Errors
     ///

@@ -206,7 +206,21 @@ impl Xds {
             call.metadata_mut().append(name.clone(), value.clone());
         }
         let mut responses = client.stream_aggregated_resources(call).await?.into_inner();
-        while let Some(response) = responses.message().await? {
+        // What was sent last, without the configurations, if it was refused beside the files: it may come into force when
+        // they change.
+        let mut refused = None;
+        loop {
+            let message = tokio::select! {
+                message = responses.message() => message?,
+                is_last = domains.comes_late(), if refused.is_some() => {
+                    if let Some(response) = refused.take_if(|_| is_last) {
+                        told.send_replace(true);
+                        requests.send(session.answer(&response, Ok(()))).await?;
+                    }
+                    continue;
+                }
+            };
+            let Some(response) = message else { return Ok(()) };
             // A server that sends something is there, although it may be the version in force.
             session.has_answered = true;
             if response.type_url != RateLimitConfig::type_url() {
@@ -214,19 +228,23 @@ impl Xds {
             }
             let domains = domains.clone();
             // Thousands of limits take a while to read, and calls go on meanwhile.
-            let (response, outcome) = tokio::task::spawn_blocking(move || {
-                let outcome = texts(&response).and_then(|texts| {
+            let (response, read, outcome) = tokio::task::spawn_blocking(move || {
+                let texts = texts(&response);
+                let read = texts.is_ok();
+                let outcome = texts.and_then(|texts| {
                     domains.receive(texts).map_err(|problems| problems.to_string())
                 });
-                (response, outcome)
+                (response, read, outcome)
             })
             .await?;
             if outcome.is_ok() {
                 told.send_replace(true);
             }
+            let may_come_late = read && outcome.is_err();
             requests.send(session.answer(&response, outcome)).await?;
+            let response = DiscoveryResponse { resources: Vec::new(), ..response };
+            refused = may_come_late.then_some(response);
         }
-        Ok(())
     }
 }
 

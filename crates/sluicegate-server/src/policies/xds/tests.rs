@@ -216,6 +216,30 @@ async fn a_file_that_is_broken_does_not_stand_in_the_way_of_what_a_server_sends(
 }
 
 #[tokio::test]
+async fn what_was_refused_is_acknowledged_when_a_file_makes_room_for_it() {
+    let (address, mut streams) = Management::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("own.yaml");
+    let own =
+        "domain: a\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 1 } }]";
+    std::fs::write(&file, own).expect("a file");
+    let policies = Policies::new().envoy(&file).expect("a valid file");
+    let mut following = policies.follow(client(address));
+    let mut stream = streams.recv().await.expect("a stream");
+    stream.request().await;
+    let refused = stream.send("1", &[config("a", 3)]).await;
+    assert_eq!((&*refused.version_info, refused.error_detail.is_some()), ("", true));
+    std::fs::write(&file, own.replace("domain: a", "domain: b")).expect("a file");
+    policies.reload().expect("a valid file");
+    let late = stream.request().await;
+    assert_eq!((&*late.version_info, &*late.response_nonce), ("1", "nonce of 1"));
+    assert_eq!(late.error_detail, None);
+    following.first().await;
+    assert_eq!(limits(&policies).len(), 2);
+    assert_eq!(stream.send("2", &[config("c", 3)]).await.version_info, "2");
+}
+
+#[tokio::test]
 async fn a_server_that_is_away_changes_nothing_and_is_called_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let policies = Policies::new();
