@@ -16,11 +16,12 @@ pub const MAX_LIMITS: usize = 16;
 /// a queue, the other limits book its place at that moment: a window books in the window in which the request
 /// leaves, a bucket is booked as if it were idle until then. A request that waits an hour in a slow leaky bucket so
 /// empties a fast bucket beside it for that hour. If it leaves before, the fast bucket gets the cost back, and stays
-/// booked as idle. On one key, this only affects requests that would wait anyway. Limits
-/// on keys that others share (another key in the same charge) let all requests that wait keep at most half of a bucket
-/// or a [gap](Limit::min_gap), and nothing of a window, from them. A place that cannot be booked, because it is too far
-/// ahead for the bucket to be counted exactly (the time times the rate, in lowest terms, has to stay below 2^53) or
-/// because it keeps too much from others, is refused, and the client is told when the queue has become short enough.
+/// booked as idle. On one key, this only affects requests that would wait anyway. Limits on keys that others share
+/// (another key in the same charge) let all requests that wait keep at most half of a bucket or a
+/// [gap](Limit::min_gap) from them, and nothing of a window. For a log, a request waits for at most half of its period.
+/// A place that cannot be booked, because it is too far ahead for the bucket to be counted exactly (the time times the
+/// rate, in lowest terms, has to stay below 2^53) or because it keeps too much from others, is refused, and the client
+/// is told when the queue has become short enough.
 ///
 /// ```
 /// # mod sluicegate { pub use sluicegate_limit::Limit; pub mod limit { pub use sluicegate_limit::*; } }

@@ -381,8 +381,8 @@ impl Limit {
     /// What happens to a new key when the store has no room for it: what [`when_full`](Self::when_full) says,
     /// else what the limit's kind and numbers suggest.
     ///
-    /// A [shadow](Self::shadow) always [admits](WhenFull::Admit). A rule that settles the limit by the response counts [together](WhenFull::CountTogether) where nothing
-    /// was said.
+    /// A [shadow](Self::shadow) always [admits](WhenFull::Admit). A rule that settles the limit by the response counts
+    /// [together](WhenFull::CountTogether) where nothing was said.
     pub fn answer_when_full(&self) -> WhenFull {
         match self.when_full {
             // On trial it refuses nobody, and is not counted where there is no room.

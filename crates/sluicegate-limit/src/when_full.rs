@@ -29,9 +29,9 @@ pub enum WhenFull {
     /// `StoreError::full`, and a layer does what it does when its store
     /// fails: it admits the request, unless told otherwise.
     Admit,
-    /// The request is refused: the store answers an error that
-    /// must refuse (`StoreError::must_refuse`) and charges nothing, and a layer that is not on trial
-    /// answers 503, whatever it does when its store fails. A request that another limit refuses is refused by that limit instead.
+    /// The request is refused: the store answers an error that must refuse (`StoreError::must_refuse`) and charges
+    /// nothing, and a layer that is not on trial answers 503, whatever it does when its store fails. A request that
+    /// another limit refuses is refused by that limit instead.
     Refuse,
     /// New keys are counted together: all that there is no room for share 256 rows of the limit, chosen by a
     /// hash under the store's secret seed. Each of these rows admits what the limit admits to one key, so a

@@ -33,8 +33,9 @@
 //!   with its burst. When a grant grows, what is left stays as it is and fills at the new rate; when it shrinks, no more
 //!   than the new burst is left. What is spent under one grant counts under all later ones. A request in a queue counts
 //!   from when its place is booked.
-//! - **A gauge:** as many at a time as is held, rounded down; it asks for whole places. What is in use when a grant shrinks stays in use until it
-//!   ends, and is [reported](LeasedLimit::outstanding) to the server, which does not give it to others before.
+//! - **A gauge:** as many at a time as is held, rounded down; it asks for whole places. What is in use when a grant
+//!   shrinks stays in use until it ends, and is [reported](LeasedLimit::outstanding) to the server, which does not give it
+//!   to others before.
 //! - **Nothing** once the lease has ended or was closed, unless the client is told to keep what it had or to use the safe
 //!   capacity: see [`OnLoss`](crate::client::OnLoss). No place in a queue is booked beyond the end of a lease.
 //!

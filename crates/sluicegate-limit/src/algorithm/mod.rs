@@ -163,7 +163,8 @@ impl Algorithm {
                 Self::SlidingWindow(sliding) => {
                     sliding.books(state.words, now, cost, wait, another)
                 }
-                Self::SlidingLog(_) | Self::Concurrency(_) => true,
+                Self::SlidingLog(log) => log.books(wait, another),
+                Self::Concurrency(_) => true,
             }
     }
 

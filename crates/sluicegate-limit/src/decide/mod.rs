@@ -6,9 +6,9 @@
 //! books its places in all other limits at that moment, and the debt of a bucket cannot begin in the
 //! future: it is booked as if the bucket idled until then. On one key, that shuts out only clients who
 //! would wait anyway. Where a request is charged to several keys (the limit of a customer, and one for all
-//! customers), a place is booked ahead only if all places so booked together take at most half of the shared
-//! bucket from the others, and none of a shared window. Otherwise the request is refused. The gap after a request
-//! is a bucket of one.
+//! customers), a place is booked ahead only if all places so booked together take at most half of a shared
+//! bucket from the others, and nothing of a shared window. In a shared log it is at most half of a period ahead.
+//! Otherwise the request is refused. The gap after a request is a bucket of one.
 
 mod agree;
 

@@ -107,6 +107,7 @@ local function algorithm_books(s, now, wait, another)
     return (ahead > 0 or current <= s.a) and window <= sliding_most_ahead(s, index)
       and (not another or window == floor(floor((now + earliest) / s.c) / s.b) - index)
   end
+  if algorithm == LOG then return not another or wait <= floor(s.b / 2) end
   return true
 end
 

@@ -71,6 +71,13 @@ impl SlidingLog {
         log.drop_oldest_while(|oldest, _| oldest.stamp + self.period <= now);
     }
 
+    /// Whether a place `wait` ahead can be booked. Its entry counts from now on, and until a period after the place. If
+    /// `another` limit holds requests back, their places are as far apart as that limit demands. So places of up to half a
+    /// period ahead fill the log with at most half as much again as that limit admits in a period.
+    pub(crate) const fn books(&self, wait: u64, another: bool) -> bool {
+        !another || wait <= self.period / 2
+    }
+
     /// Writes the stamp, and returns it.
     pub(crate) fn spend(&self, log: &mut Log, now: u64, cost: u64, wait: u64) -> u64 {
         self.tidy(log, now);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::super::testing::decide;
-use super::super::super::{Attempt, Keys, Limit, State};
+use super::super::super::{Attempt, Decision, Keys, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, SECOND, micros, secs};
 use super::Used;
@@ -306,5 +306,29 @@ fn many_who_wait_in_a_queue_of_their_own_do_not_shut_a_bucket_that_others_share(
         assert!(newcomer.is_admitted(), "{own} beside {shared}: {newcomer:?}");
         let most = Duration::from_millis(if shared.gap > 0 { 150 } else { 0 });
         assert!(newcomer.wait() <= most, "{own} beside {shared}: {newcomer:?}");
+    }
+}
+
+/// Entries of requests that wait count until a period after their places.
+#[test]
+fn those_who_wait_in_a_queue_of_their_own_do_not_fill_a_log_that_others_share() {
+    let shared = Limit::sliding_log(10, secs(1));
+    for own in [Limit::per_second(2).burst(1), Limit::leaky_bucket(3, secs(1)).queue(20)] {
+        let (mut one, mut all) = (own.fresh(), shared.fresh());
+        let mut ask = |own_state: &mut State| {
+            let mut attempts = [
+                Attempt { limit: &own, state: own_state, cost: 1 },
+                Attempt { limit: &shared, state: &mut all, cost: 1 },
+            ];
+            decide(&mut attempts, NOW, Some(secs(10)), Keys::Several)
+        };
+        let admitted: Vec<_> = (0..20).map(|_| ask(&mut one)).collect();
+        let waits = admitted.iter().filter(|one| one.is_admitted()).map(Decision::wait);
+        let longest = waits.max().expect("some are admitted");
+        assert!(longest > secs(0) && longest <= secs(1) / 2, "{own}: {longest:?}");
+        for _ in 0..8 {
+            let newcomer = ask(&mut own.fresh());
+            assert!(newcomer.is_admitted() && newcomer.wait().is_zero(), "{own}: {newcomer:?}");
+        }
     }
 }
