@@ -260,11 +260,16 @@ impl LimitStatus {
         let in_gap = limit.gap > 0 && TokenBucket::gap(limit.gap).fresh_in(state.gap, now) > 0;
         // During the gap nothing can be spent, whatever the count has left.
         let remaining = if in_gap { 0 } else { left };
-        let window = match limit.earliest(state, now, remaining + 1, 0) {
-            _ if remaining >= limit.capacity() => Some(Duration::ZERO),
-            Earliest::Unknown(0) | Earliest::Never => None,
-            // Whoever gives back before a ban or a gap is over makes no room yet.
-            Earliest::At(delay) | Earliest::Unknown(delay) => Some(Duration::from_micros(delay)),
+        let window = if remaining < limit.capacity() {
+            match limit.earliest(state, now, remaining + 1, 0) {
+                Earliest::Unknown(0) | Earliest::Never => None,
+                // During a ban or a gap, a place that is given back makes no room.
+                Earliest::At(delay) | Earliest::Unknown(delay) => {
+                    Some(Duration::from_micros(delay))
+                }
+            }
+        } else {
+            Some(Duration::ZERO)
         };
         let soft = limit.soft.is_some_and(|soft| limit.capacity() - left > soft);
         (remaining, window, soft)

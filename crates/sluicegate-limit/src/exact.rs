@@ -57,7 +57,7 @@ pub(crate) fn time_left([since, length]: [u64; 2], now: u64) -> u64 {
 pub(crate) enum Earliest {
     /// In this many microseconds from now.
     At(u64),
-    /// When somebody gives back what is held, but not before so many microseconds have passed.
+    /// At an unknown time, when something that is held is given back. It is at least this many microseconds from now.
     Unknown(u64),
     /// The cost is more than the limit ever allows.
     Never,

@@ -506,7 +506,9 @@ impl ResourceState {
             // The server has no lease itself, so it says nothing of what may be used without one: that is what was
             // granted last, or what was safe then. Only a number of the template is safe in any case.
             self.expires = self.expires.min(sent);
-            self.safe = if grant.safe.is_zero() { self.safe } else { grant.safe };
+            if !grant.safe.is_zero() {
+                self.safe = grant.safe;
+            }
             return;
         }
         self.granted = grant.capacity;

@@ -14,8 +14,8 @@ pub(super) struct Turns {
     begins: Vec<u64>,
 }
 
-/// The row moves by a unit in so many refresh intervals. With each unit that a client hands on, about a third of an
-/// interval is lost, until both have asked.
+/// The number of refresh intervals in which the row moves by a unit. A unit that moves to another client is unused until
+/// both clients have asked, for about a third of an interval.
 const AROUND: u64 = 12;
 const UNIT: u64 = Amount::units(1).millionths();
 

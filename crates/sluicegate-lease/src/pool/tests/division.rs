@@ -130,7 +130,7 @@ fn whole_units_are_all_used_and_everyone_has_a_turn() {
             "{capacity} by {clients}: {each:?}"
         );
     }
-    // Whoever can have all that it wants has it all the time.
+    // A client that wants less than its share always has all that it wants.
     let (all, each) = whole_units(10, &[1, 2, 9, 9]);
     assert!(all >= 9.8, "{each:?}");
     assert_eq!(each[..2], [1.0, 2.0]);
