@@ -173,8 +173,8 @@ impl Repair {
         }
         let Some(wrong) = node.at(&path) else { return false };
         self.replaced.push(about);
-        if let Some(name) = missing {
-            return wrong.supply(name);
+        if missing.is_some_and(|name| wrong.supply(name)) {
+            return true;
         }
         wrong.data = match (&kind, &wrong.data) {
             (Kind::UnknownField { name, known }, _) => {
@@ -185,12 +185,15 @@ impl Repair {
                 Data::Gone
             }
             // A stand-in begins as a text or a number, and becomes a table where only a table fits. Each value is
-            // replaced at most twice, so the loop comes to an end.
+            // replaced at most twice and supplied at most once, so the loop comes to an end.
             (_, Data::Stub(Stub::Any)) => Data::Stub(Stub::Table),
-            (_, Data::Stub(Stub::Table)) if path.is_empty() => return false,
+            (Kind::MissingField(_), _) | (_, Data::Stub(Stub::Table)) if path.is_empty() => {
+                return false;
+            }
             // Nothing fits here, so the error concerns the value that contains this one.
-            (_, Data::Stub(Stub::Table)) => {
-                self.incomplete.push(whole[..whole.len() - 1].to_vec());
+            (Kind::MissingField(_), _) | (_, Data::Stub(Stub::Table)) => {
+                // Of the document itself, only this part is incomplete.
+                self.incomplete.push(whole[..(whole.len() - 1).max(1)].to_vec());
                 Data::Gone
             }
             (_, Data::Gone) => return false,

@@ -165,10 +165,7 @@ impl Node {
         let value = Self { location: self.location, data: Data::Stub(Stub::Any) };
         let entry = Entry { name: self.location, value };
         match place(table, name) {
-            Ok(at) => {
-                let before = std::mem::replace(&mut table[at].1, entry);
-                matches!(before.value.data, Data::Gone)
-            }
+            Ok(_) => false,
             Err(at) => {
                 table.insert(at, (name.to_owned(), entry));
                 true

@@ -274,6 +274,20 @@ fn a_dialect_that_makes_no_sense_is_an_error_with_its_place() {
     }
 }
 
+/// The API is required, and no stand-in fits where it is wrong or missing.
+#[test]
+fn a_dialect_whose_api_is_wrong_or_missing_hides_no_other_error() {
+    for (dialect, path) in
+        [("api = \"gemini\"\nrequests = \"a\"", "dialect.api:"), ("requests = \"a\"", "dialect:")]
+    {
+        let rule = "[[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"0/minute\"]\n";
+        let problems =
+            read_toml(&format!("{rule}[dialect]\n{dialect}\n")).expect_err(dialect).to_string();
+        let paths: Vec<_> = problems.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
+        assert_eq!(paths, ["rules[0].limits[0]:", path], "{problems}");
+    }
+}
+
 #[test]
 fn a_reload_that_settles_later_than_the_running_layer_is_refused() {
     let read = |above: &str, below: &str| {

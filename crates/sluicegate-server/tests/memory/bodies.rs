@@ -46,41 +46,42 @@ async fn echo() -> std::net::SocketAddr {
     address
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_large_body_passes_in_both_directions_in_little_memory() {
-    let _alone = super::PROCESS.lock().await;
-    let proxy = Running::start(echo().await, "", "").await;
-    let stream = TcpStream::connect(proxy.address).await.expect("a connection");
-    let (mut read, mut write) = stream.into_split();
-    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {LENGTH}\r\n\r\n");
-    write.write_all(head.as_bytes()).await.expect("a proxy");
-    let piece = Bytes::from(vec![b'x'; PIECE]);
-    // What is set up once is there after the first pieces.
-    write.write_all(&piece).await.expect("a proxy");
-    let mut came = vec![0; PIECE];
-    let mut received = 0;
-    while received < PIECE {
-        received += read.read(&mut came).await.expect("a body");
-    }
-    let before = memory();
-    let mut most = before;
-    let writing = tokio::spawn(async move {
-        for _ in 1..LENGTH / PIECE {
-            write.write_all(&piece).await.expect("a proxy");
+#[test]
+fn a_large_body_passes_in_both_directions_in_little_memory() {
+    super::alone(async {
+        let proxy = Running::start(echo().await, "", "").await;
+        let stream = TcpStream::connect(proxy.address).await.expect("a connection");
+        let (mut read, mut write) = stream.into_split();
+        let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {LENGTH}\r\n\r\n");
+        write.write_all(head.as_bytes()).await.expect("a proxy");
+        let piece = Bytes::from(vec![b'x'; PIECE]);
+        // What is set up once is there after the first pieces.
+        write.write_all(&piece).await.expect("a proxy");
+        let mut came = vec![0; PIECE];
+        let mut received = 0;
+        while received < PIECE {
+            received += read.read(&mut came).await.expect("a body");
         }
-        write
+        let before = memory();
+        let mut most = before;
+        let writing = tokio::spawn(async move {
+            for _ in 1..LENGTH / PIECE {
+                write.write_all(&piece).await.expect("a proxy");
+            }
+            write
+        });
+        while received < LENGTH {
+            let length = read.read(&mut came).await.expect("a body");
+            assert!(length > 0, "the body ended after {received} bytes");
+            received += length;
+            // Looked at with each piece, some thousand times: bodies that pile up are seen long before their end.
+            most = most.max(memory());
+        }
+        drop(writing.await.expect("no panic"));
+        let more = most - before;
+        println!("{more} bytes more");
+        assert!(more < MORE, "{more} bytes more");
     });
-    while received < LENGTH {
-        let length = read.read(&mut came).await.expect("a body");
-        assert!(length > 0, "the body ended after {received} bytes");
-        received += length;
-        // Looked at with each piece, some thousand times: bodies that pile up are seen long before their end.
-        most = most.max(memory());
-    }
-    drop(writing.await.expect("no panic"));
-    let more = most - before;
-    println!("{more} bytes more");
-    assert!(more < MORE, "{more} bytes more");
 }
 
 /// The default of `listen.body`.
@@ -114,44 +115,45 @@ async fn answer(mut client: TcpStream) -> String {
     String::from_utf8_lossy(&answer).to_lowercase()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_whose_tokens_are_counted_do_not_pile_up() {
-    let _alone = super::PROCESS.lock().await;
-    let upstream = Upstream::start(OK).await;
-    let rules = "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"fixed 1000000000/day\"]\n\
-        cost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n\
-        [proxies]\ntrusted = [\"127.0.0.1\"]\n";
-    let proxy = Running::start(upstream.address, "read_timeout = \"10 minutes\"", rules).await;
-    let before = memory();
-    let mut waiting = Vec::new();
-    for _ in 0..ROOM / KEPT * 3 {
-        waiting.push(begun(&proxy, GREEDY, KEPT, KEPT - 1).await);
-        let more = memory().saturating_sub(before);
-        assert!(more < 3 * ROOM, "{more} bytes more");
-    }
-    // Bodies that were refused have left some room.
-    let mut others = JoinSet::new();
-    let refused = loop {
-        let client = begun(&proxy, GREEDY, KEPT, PIECE).await;
-        others.spawn(answer(client));
-        let answered = timeout(Duration::from_millis(20), others.join_next()).await;
-        if let Ok(Some(refused)) = answered {
-            break refused.expect("no panic");
+#[test]
+fn bodies_whose_tokens_are_counted_do_not_pile_up() {
+    super::alone(async {
+        let upstream = Upstream::start(OK).await;
+        let rules = "[[rules]]\nname = \"tokens\"\nkey = \"global\"\nlimits = [\"fixed 1000000000/day\"]\n\
+            cost = { tokens = \"all\" }\nsettle = { tokens = \"all\" }\n\
+            [proxies]\ntrusted = [\"127.0.0.1\"]\n";
+        let proxy = Running::start(upstream.address, "read_timeout = \"10 minutes\"", rules).await;
+        let before = memory();
+        let mut waiting = Vec::new();
+        for _ in 0..ROOM / KEPT * 3 {
+            waiting.push(begun(&proxy, GREEDY, KEPT, KEPT - 1).await);
+            let more = memory().saturating_sub(before);
+            assert!(more < 3 * ROOM, "{more} bytes more");
         }
-    };
-    assert!(refused.starts_with("http/1.1 503 "), "{refused}");
-    assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
-    assert_eq!(upstream.seen(), [""; 0], "the application has seen a request");
-    // The client of all these bodies has half of the room, so another one has the other half.
-    let other = answer(begun(&proxy, OTHER, KEPT, KEPT).await).await;
-    assert!(other.starts_with("http/1.1 200 "), "{other}");
-    // Those that are gone give back what they have taken.
-    drop((waiting, others));
-    loop {
-        let answer = answer(begun(&proxy, GREEDY, 1_000, 1_000).await).await;
-        if answer.starts_with("http/1.1 200 ") {
-            break;
+        // Bodies that were refused have left some room.
+        let mut others = JoinSet::new();
+        let refused = loop {
+            let client = begun(&proxy, GREEDY, KEPT, PIECE).await;
+            others.spawn(answer(client));
+            let answered = timeout(Duration::from_millis(20), others.join_next()).await;
+            if let Ok(Some(refused)) = answered {
+                break refused.expect("no panic");
+            }
+        };
+        assert!(refused.starts_with("http/1.1 503 "), "{refused}");
+        assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+        assert_eq!(upstream.seen(), [""; 0], "the application has seen a request");
+        // The client of all these bodies has half of the room, so another one has the other half.
+        let other = answer(begun(&proxy, OTHER, KEPT, KEPT).await).await;
+        assert!(other.starts_with("http/1.1 200 "), "{other}");
+        // Those that are gone give back what they have taken.
+        drop((waiting, others));
+        loop {
+            let answer = answer(begun(&proxy, GREEDY, 1_000, 1_000).await).await;
+            if answer.starts_with("http/1.1 200 ") {
+                break;
+            }
+            assert!(answer.starts_with("http/1.1 503 "), "{answer}");
         }
-        assert!(answer.starts_with("http/1.1 503 "), "{answer}");
-    }
+    });
 }

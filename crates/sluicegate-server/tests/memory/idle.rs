@@ -54,50 +54,53 @@ async fn kept(before: usize) -> usize {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_has_said_nothing_costs_little_and_gives_it_back() {
-    let _alone = super::PROCESS.lock().await;
-    let rules = "[[rules]]\nname = \"all\"\nkey = \"ip\"\nlimits = [\"1000/hour\"]";
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("rules.toml");
-    std::fs::write(&file, rules).expect("a file");
-    let policies = Policies::new().rules(&file).expect("policies");
-    let service = Service::builder(policies).build().expect("a service");
-    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-    let bound = Server::new(service).grpc(any).http(any).admin(any).bind().await.expect("ports");
-    let addresses = bound.addresses();
-    tokio::spawn(bound.run(std::future::pending()));
-    let [grpc, http, admin] = [addresses.grpc, addresses.http, addresses.admin].map(Option::unwrap);
-    // What is set up once.
-    for address in [grpc, http, admin] {
-        drop(open(address, 50, b"").await);
-    }
-    let count = connections();
-    for (what, address, said) in [
-        ("gRPC", grpc, &b""[..]),
-        ("HTTP", http, b""),
-        ("admin", admin, b""),
-        ("gRPC, a part of the preface", grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n"),
-        ("HTTP, a part of the preface", http, b"P"),
-    ] {
+#[test]
+fn a_connection_that_has_said_nothing_costs_little_and_gives_it_back() {
+    super::alone(async {
+        let rules = "[[rules]]\nname = \"all\"\nkey = \"ip\"\nlimits = [\"1000/hour\"]";
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("rules.toml");
+        std::fs::write(&file, rules).expect("a file");
+        let policies = Policies::new().rules(&file).expect("policies");
+        let service = Service::builder(policies).build().expect("a service");
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let bound =
+            Server::new(service).grpc(any).http(any).admin(any).bind().await.expect("ports");
+        let addresses = bound.addresses();
+        tokio::spawn(bound.run(std::future::pending()));
+        let [grpc, http, admin] =
+            [addresses.grpc, addresses.http, addresses.admin].map(Option::unwrap);
+        // What is set up once.
+        for address in [grpc, http, admin] {
+            drop(open(address, 50, b"").await);
+        }
+        let count = connections();
+        for (what, address, said) in [
+            ("gRPC", grpc, &b""[..]),
+            ("HTTP", http, b""),
+            ("admin", admin, b""),
+            ("gRPC, a part of the preface", grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n"),
+            ("HTTP, a part of the preface", http, b"P"),
+        ] {
+            let before = memory();
+            let clients = open(address, count, said).await;
+            let open = memory();
+            println!("{what}: {} bytes a connection", open.saturating_sub(before) / count);
+            assert!(open < before + count * MOST + NOISE, "{what}: {before}, then {open}");
+            drop(clients);
+            let kept = kept(before).await;
+            println!("{what}: {kept} bytes kept");
+            // 50 bytes that stay with each of 3,000 connections would be more.
+            assert!(kept < NOISE, "{what}: {kept} bytes kept");
+        }
+        // What one client has given back is there for the next one.
         let before = memory();
-        let clients = open(address, count, said).await;
-        let open = memory();
-        println!("{what}: {} bytes a connection", open.saturating_sub(before) / count);
-        assert!(open < before + count * MOST + NOISE, "{what}: {before}, then {open}");
-        drop(clients);
+        for address in [grpc, http, admin].repeat(3) {
+            drop(open(address, count, b"").await);
+        }
         let kept = kept(before).await;
-        println!("{what}: {kept} bytes kept");
-        // 50 bytes that stay with each of 3,000 connections would be more.
-        assert!(kept < NOISE, "{what}: {kept} bytes kept");
-    }
-    // What one client has given back is there for the next one.
-    let before = memory();
-    for address in [grpc, http, admin].repeat(3) {
-        drop(open(address, count, b"").await);
-    }
-    let kept = kept(before).await;
-    println!("{kept} bytes kept in the end");
-    // 5 bytes that stay with each connection would be more.
-    assert!(kept < NOISE, "{kept} bytes kept");
+        println!("{kept} bytes kept in the end");
+        // 5 bytes that stay with each connection would be more.
+        assert!(kept < NOISE, "{kept} bytes kept");
+    });
 }

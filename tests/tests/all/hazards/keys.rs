@@ -25,7 +25,7 @@ fn unbounded_keys_and_eviction_resets_a_limit() {
     let limit = Limit::per_hour(2).when_full(WhenFull::Admit);
     let limited: Vec<_> = (0_u64..100).map(|number| key(("limited", number))).collect();
     let mut turned_away = 0;
-    for number in 0_u64..300_000 {
+    for number in 0_u64..100_000 {
         if let Some(limited) = limited.get(number as usize) {
             assert!(subject.take(&Charge::of(limit, *limited, 2)).is_admitted());
         }
@@ -39,7 +39,7 @@ fn unbounded_keys_and_eviction_resets_a_limit() {
     }
     assert_eq!(subject.store.turned_away(), turned_away);
     assert!((10_000..18_100).contains(&subject.store.len()));
-    assert_eq!(turned_away + subject.store.len() as u64, 300_100);
+    assert_eq!(turned_away + subject.store.len() as u64, 100_100);
 }
 
 /// The clean-up task ends when the first clone is dropped. There is no such task here.

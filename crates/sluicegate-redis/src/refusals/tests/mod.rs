@@ -51,7 +51,7 @@ fn charge(random: &mut Rng, limits: &[Limit]) -> Charge {
 #[test]
 fn what_is_remembered_is_what_the_server_would_say() {
     let mut recalled = 0;
-    for seed in 0..400 {
+    for seed in 0..150 {
         let mut random = Rng::with_seed(seed);
         // Some rows have to make room for others.
         let mut process = Process::new([4, 64][random.usize(..2)], SECOND * random.u32(1..4));
@@ -84,7 +84,7 @@ fn what_is_remembered_is_what_the_server_would_say() {
             }
         }
     }
-    assert!(recalled > 20_000, "only {recalled} were remembered");
+    assert!(recalled > 7_000, "only {recalled} were remembered");
 }
 
 /// At any distance from the server, and at any speed of its answers.
