@@ -64,7 +64,9 @@ pub(crate) fn is_plain(coding: &[u8]) -> bool {
 /// - Anthropic, Messages: `input_tokens`, `output_tokens`, `cache_creation_input_tokens`, `cache_read_input_tokens`. The
 ///   last two are not part of `input_tokens` there. Both count as input here, and what was read as cached. Gateways also
 ///   write them beside `prompt_tokens`, which includes them. Where there is a `total_tokens`, it is the total.
-/// - Gemini: `promptTokenCount`, `candidatesTokenCount`, `totalTokenCount`, `cachedContentTokenCount`.
+///   Where `iterations` says that more was used together, as in a compaction, that counts.
+/// - Gemini: `promptTokenCount`, `toolUsePromptTokenCount`, `candidatesTokenCount`, `totalTokenCount`,
+///   `cachedContentTokenCount`.
 ///
 /// Nothing is kept of the answer but these numbers: the bytes may be cut anywhere, and lines have any length. Text that
 /// the model writes is never taken for a usage. Of several reports the largest number counts, so an event that is
@@ -245,6 +247,11 @@ struct AnswerFields {
     /// Input beside `input`, or a part of it, as the total says.
     cache_creation: u64,
     cache_read: u64,
+    /// Input that Gemini's own tools have found, beside `input`.
+    tool_use: u64,
+    /// What the iterations in the present document have used together: input, output, and what was written to the cache
+    /// and read from it. The usage of Anthropic's API leaves those out that made a long conversation shorter.
+    iterations: [u64; 4],
     /// Whether `input` is that of OpenAI's API, which includes what is cached.
     includes_cached: bool,
     /// Bytes of text that the model has written.
@@ -273,6 +280,7 @@ impl AnswerFields {
             true => 0,
             false => self.cache_creation.saturating_add(self.cache_read),
         };
+        let beside = beside.saturating_add(self.tool_use);
         let beside = match total {
             0 => beside,
             total => beside.min(total.saturating_sub(input.saturating_add(output))),
@@ -300,6 +308,11 @@ impl AnswerFields {
 
     /// The document has ended. Returns whether it is the last one.
     fn close(&mut self) -> bool {
+        let [input, output, cache_creation, cache_read] = std::mem::take(&mut self.iterations);
+        self.input = self.input.max(input);
+        self.output = self.output.max(output);
+        self.cache_creation = self.cache_creation.max(cache_creation);
+        self.cache_read = self.cache_read.max(cache_read);
         if std::mem::take(&mut self.says_usage) {
             self.covered = Some(self.text);
         }
@@ -316,6 +329,17 @@ impl Visit for AnswerFields {
         else {
             return;
         };
+        if let [Name::Iterations, Name::Item, name] = name {
+            let at = match name {
+                Name::InputTokens => 0,
+                Name::OutputTokens => 1,
+                Name::CacheCreationInputTokens => 2,
+                Name::CacheReadInputTokens => 3,
+                _ => return,
+            };
+            self.iterations[at] = self.iterations[at].saturating_add(number);
+            return;
+        }
         let largest = match name {
             [Name::PromptTokens] => {
                 self.includes_cached = true;
@@ -329,6 +353,7 @@ impl Visit for AnswerFields {
             }
             [Name::CacheCreationInputTokens] => &mut self.cache_creation,
             [Name::CacheReadInputTokens] => &mut self.cache_read,
+            [Name::ToolUsePromptTokens] => &mut self.tool_use,
             _ => return,
         };
         *largest = number.max(*largest);
@@ -338,7 +363,7 @@ impl Visit for AnswerFields {
     }
 
     fn string(&mut self, path: &Path, JsonString { beginning, length, .. }: JsonString<'_>) {
-        use Name::{Annotations, Choices, Delta, Item, Message, Output, Text, Type};
+        use Name::{Annotations, Choices, Delta, Item, Message, Output, Text, Tokens, Type};
         let names = of_answer(path);
         let is_text = match names {
             [Type] => {
@@ -348,8 +373,10 @@ impl Visit for AnswerFields {
             [Delta] | [Delta, Text] | [Choices, Item, Text] => true,
             [Text, Item, Text] | [Output, Item, Text, Item, Text] => true,
             [Choices, Item, Delta | Message | Text, rest @ ..] => {
-                // What a search has found was written by others.
-                rest.last() == Some(&Text) && !rest.contains(&Annotations)
+                // What a search has found was written by others: `annotations`, and the `context` of Azure's answers.
+                rest.last() == Some(&Text)
+                    && !rest.contains(&Annotations)
+                    && rest.first() != Some(&Tokens)
             }
             _ => false,
         };

@@ -233,10 +233,52 @@ fn text_that_the_model_has_not_written_does_not_make_a_usage_unbelievable() {
         let choice = format!(r#"{{"{place}":{{"content":"Hi","annotations":[{annotation}]}}}}"#);
         assert_eq!(json(&format!(r#"{{"choices":[{choice}],{usage}}}"#)), used, "{place}");
     }
+    // What Azure has found in the service's own data.
+    for place in ["message", "delta"] {
+        let context = format!(r#"{{"citations":[{{"content":"{found}"}}],"intent":"x"}}"#);
+        let choice = format!(r#"{{"{place}":{{"content":"Hi [doc1]","context":{context}}}}}"#);
+        assert_eq!(json(&format!(r#"{{"choices":[{choice}],{usage}}}"#)), used, "{place}");
+    }
+    // What the model says to a tool, and thinks, is its own.
+    for own in [
+        format!(r#"{{"tool_calls":[{{"function":{{"arguments":"{found}"}}}}]}}"#),
+        format!(r#"{{"content":[{{"type":"text","text":"{found}"}}]}}"#),
+        format!(r#"{{"reasoning_content":"{found}"}}"#),
+        format!(r#"{{"reasoning_details":[{{"type":"reasoning.text","text":"{found}"}}]}}"#),
+    ] {
+        assert!(!json(&format!(r#"{{"choices":[{{"message":{own}}}],{usage}}}"#)).1, "{own:.60}");
+    }
     // The prompt is in the answer to a request with `echo`.
     let echo = format!(r#"{{"choices":[{{"text":"{found}"}}],{usage}}}"#);
     assert_eq!(json(&echo), used);
     assert!(!json(&echo.replace("9000", "9")).1);
+}
+
+/// The conversation was summed up, which had used more than the answer itself. The numbers are those of Anthropic's guide.
+#[test]
+fn what_a_compaction_has_used_counts() {
+    let usage = concat!(
+        r#""usage":{"input_tokens":23000,"output_tokens":1000,"iterations":["#,
+        r#"{"type":"compaction","input_tokens":180000,"output_tokens":3500},"#,
+        r#"{"type":"message","input_tokens":23000,"output_tokens":1000}]}"#,
+    );
+    let used = (Usage::new(203_000, 4_500), true);
+    assert_eq!(json(&format!(r#"{{"content":[{{"type":"text","text":"Hi"}}],{usage}}}"#)), used);
+    let delta = format!("data: {{\"type\":\"message_delta\",{usage}}}\n\n");
+    let end = "data: {\"type\":\"message_stop\"}\n\n";
+    assert_eq!(events(&format!("{delta}{end}")), used);
+    // An event that comes again counts once.
+    assert_eq!(events(&format!("{delta}{delta}{end}")), used);
+}
+
+#[test]
+fn what_geminis_tools_have_found_is_input() {
+    let text = concat!(
+        r#"{"candidates":[{"content":{"parts":[{"text":"Hello"}]}}],"usageMetadata":{"promptTokenCount":20,"#,
+        r#""toolUsePromptTokenCount":10000,"candidatesTokenCount":300,"thoughtsTokenCount":100,"#,
+        r#""totalTokenCount":10420}}"#,
+    );
+    assert_eq!(json(text), (Usage::new(10_020, 400), true));
 }
 
 #[test]

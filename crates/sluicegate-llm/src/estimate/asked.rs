@@ -154,7 +154,8 @@ impl Visit for RequestFields {
             [Messages | Prompt, Item] => self.has_messages = true,
             [Input, _] => self.has_input = true,
             [Contents, _] => self.has_contents = true,
-            [Item, _] | [.., Batch, Item, _] => self.requests += 1,
+            [Item, _] => self.requests += 1,
+            [names @ .., Batch, Item, _] if !is_in_tool(names) => self.requests += 1,
             [names @ .., Prompt, Item, _] if !is_in_tool(names) => self.prompts += 1,
             _ => {}
         }

@@ -87,6 +87,7 @@ pub(crate) enum Name {
     Input,
     InputTokens,
     InputTokensDetails,
+    Iterations,
     /// Bounds of the output: of Chat Completions and Messages, of Responses, and of Gemini, each as its API spells it.
     MaxCompletionTokens,
     MaxOutputTokens,
@@ -117,6 +118,7 @@ pub(crate) enum Name {
     Tokens,
     /// What a model may call or has called, or the form of its answer.
     Tool,
+    ToolUsePromptTokens,
     TotalTokens,
     Type,
     Url,
@@ -165,6 +167,7 @@ impl Name {
             b"input" => Self::Input,
             b"input_tokens" => Self::InputTokens,
             b"input_tokens_details" => Self::InputTokensDetails,
+            b"iterations" => Self::Iterations,
             b"budget_tokens"
             | b"max_completion_tokens"
             | b"max_gen_len"
@@ -215,6 +218,7 @@ impl Name {
             | b"tool_calls"
             | b"tools" => Self::Tool,
             b"context" | b"input_ids" | b"prompt_token_ids" => Self::Tokens,
+            b"tooluseprompttokencount" => Self::ToolUsePromptTokens,
             b"total_tokens" | b"totaltokencount" => Self::TotalTokens,
             b"type" => Self::Type,
             b"url" => Self::Url,

@@ -113,6 +113,22 @@ fn names_are_read_in_any_case_of_unicode() {
 }
 
 #[test]
+fn what_a_tool_was_called_with_is_no_batch() {
+    for call in [
+        concat!(
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"batch_update","#,
+            r#""input":{"requests":[{"a":1},{"a":2},{"a":3}]}}]}],"max_tokens":8192}"#,
+        ),
+        concat!(
+            r#"{"contents":[{"parts":[{"functionCall":{"name":"f","args":{"batch":[{"a":1},{"a":2},{"a":3}]}}}]}],"#,
+            r#""generationConfig":{"maxOutputTokens":8192}}"#,
+        ),
+    ] {
+        assert_eq!(output(call), 8_192, "{call}");
+    }
+}
+
+#[test]
 fn each_prompt_and_each_request_of_a_batch_has_an_answer() {
     for (text, tokens) in [
         (r#"{"prompt": ["a", "b", "c"], "max_tokens": 50}"#, 150),
