@@ -34,10 +34,28 @@ fn retry_after_is_seconds_or_a_date_relative_to_the_date_of_the_response() {
 
 #[test]
 fn a_malformed_retry_after_is_ignored() {
-    for text in ["", "-1", "+5", "1.5", "soon", "0x10", "Wed, 32 Jan 2025 01:02:00 GMT", "10 10"] {
+    for text in
+        ["", "-1", "+5", "1.5.0", ".5", "soon", "0x10", "Wed, 32 Jan 2025 01:02:00 GMT", "10 10"]
+    {
         assert_eq!(retry_after(&[("retry-after", text)]), None, "{text}");
     }
     assert_eq!(retry_after(&[("retry-after", &"9".repeat(99))]), Some(u64::MAX));
+}
+
+/// Shopify writes `2.0`.
+#[test]
+fn a_part_of_a_second_is_waited_for() {
+    for (name, text, micros) in [
+        ("retry-after", "2.0", 2_000_000),
+        ("retry-after", "1.5", 1_500_000),
+        ("retry-after", "0.5, 2.5", 2_500_000),
+        ("retry-after-ms", "812.5", 812_500),
+        ("retry-after-ms", "812", 812_000),
+    ] {
+        let signal = read(503, &[(name, text)]);
+        assert!(signal.refused, "{text}");
+        assert_eq!(signal.retry_after, Some(Duration::from_micros(micros)), "{text}");
+    }
 }
 
 #[test]

@@ -125,13 +125,13 @@ static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 ///
 /// A date counts from the `Date` of the same response, so that a clock that goes wrong on either side does not matter.
 /// A proxy may add a line to the one of the server, or join both to one: the latest instant of those that can be read
-/// holds for both of them.
+/// holds for both of them. Some services write seconds with a point, such as `2.0`, which the RFC does not allow.
 ///
 /// `retry-after-ms` is the same time in milliseconds, which services with OpenAI's API send beside it. It comes first, as in
 /// OpenAI's clients.
 pub(super) fn retry_after(headers: &HeaderMap, date: impl Fn() -> Duration) -> Option<Duration> {
     let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    let in_millis = |line: &[u8]| Some(Duration::from_millis(digits(line.trim_ascii())?));
+    let in_millis = |line| times(std::str::from_utf8(line).ok()?.trim(), 1_000_000);
     lines(&RETRY_AFTER_MS).filter_map(in_millis).max().or_else(|| {
         let in_seconds = |line| in_seconds(std::str::from_utf8(line).ok()?.trim(), &date);
         lines(&header::RETRY_AFTER).filter_map(in_seconds).max()
@@ -141,7 +141,9 @@ pub(super) fn retry_after(headers: &HeaderMap, date: impl Fn() -> Duration) -> O
 fn in_seconds(text: &str, date: impl Fn() -> Duration) -> Option<Duration> {
     let one = |text: &str| match digits(text.as_bytes()) {
         Some(seconds) => Some(Duration::from_secs(seconds)),
-        None => Some(http_date(text)?.saturating_sub(date())),
+        None => {
+            times(text, 1_000_000_000).or_else(|| Some(http_date(text)?.saturating_sub(date())))
+        }
     };
     one(text).or_else(|| {
         // Lines that were joined. A date has a comma itself.
