@@ -3,8 +3,8 @@
 //! The step is the one that `Memory` runs. Jobs of one swap are decided one after another on the same rows.
 //!
 //! **A row never goes back.** Processes know the time with different errors. A job is decided at the latest time of its
-//! rows, if that is at most [`SKEW`] ahead. If it is further ahead, the clock was set back: then the step makes sure
-//! that this neither grants nor bans.
+//! rows, if that is no further ahead than these errors. If it is further ahead, the clock was set back: then the step
+//! makes sure that this neither grants nor bans.
 //!
 //! **Places.** What processes hold of a limit of concurrency is kept for each of them, until it lapses. The step sees the
 //! sum of what has not lapsed. The second word of its state, which the algorithm does not use, is the tag of the write
@@ -56,15 +56,17 @@ impl Draft {
     }
 }
 
-/// Does a job on its rows, `at` these places of `drafts`, for the write that will have this tag.
+/// Does a job on its rows, `at` these places of `drafts`, for the write that will have this tag. Processes disagree about
+/// the time by `skew` at most.
 pub(crate) fn run(
     job: &Job,
     (drafts, at): (&mut [Draft], &[usize]),
-    (process, tag, now): (Process, Tag, u64),
+    (process, tag): (Process, Tag),
+    (now, skew): (u64, u64),
 ) -> Option<Outcome> {
     let seen = at.iter().filter_map(|at| drafts.get(*at)).map(|draft| draft.row.seen);
     let latest = seen.max().unwrap_or(now);
-    let is_set_back = latest > now.saturating_add(SKEW);
+    let is_set_back = latest > now.saturating_add(skew);
     let now = if is_set_back { now } else { now.max(latest) };
     let mut table = Table { drafts, at, process, tag, now };
     match job {

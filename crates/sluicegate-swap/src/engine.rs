@@ -49,7 +49,7 @@ pub struct Loaded {
     /// A row, or `None`, for each key.
     pub rows: Vec<Option<Stored>>,
     /// The engine's clock, as the time since the Unix epoch. `None` if the engine has no clock of its own: then the
-    /// machines' clocks count, and must agree within ten seconds.
+    /// machines' system time counts, and must agree within ten seconds.
     pub now: Option<Duration>,
 }
 

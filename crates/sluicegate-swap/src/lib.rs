@@ -73,9 +73,11 @@
 //! # Time
 //!
 //! Limits use the engine's clock, which each answer shows. The estimate is wrong by at most half a round trip. A row never
-//! goes back: a decision is made no earlier than the last one that was written to the row. An engine without a clock uses the
-//! machines' clocks, which have to agree within ten seconds: while they do, a limit refills early by at most their
-//! difference, once. If they differ by more, each change between two such processes may refill a limit.
+//! goes back: a decision is made no earlier than the last one that was written to the row. The clocks of an engine's servers
+//! have to agree within a second, or within two deadlines if that is longer, ten seconds at most. If the clock is set back by more, what was spent stays spent, and comes back after as long as
+//! it would have. An engine without a clock uses the machines' system time, which has to agree within ten seconds: while it
+//! does, a limit refills early by at most the difference, once. If clocks differ by more, each change between two such
+//! processes may refill a limit.
 //!
 //! # Features
 //!

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::breaker::{Backoff, Breaker};
@@ -9,7 +9,7 @@ use sluicegate_core::adapter::{Background, Charge, Debit, Outcome, Receipt, Rese
 use sluicegate_core::key::{KeyBuf, KeySecret};
 
 use crate::counts::Counters;
-use crate::decide::{Job, Process};
+use crate::decide::{Job, Process, SKEW};
 use crate::entry::Entry;
 use crate::flight::{self, Flight};
 use crate::places::Places;
@@ -75,9 +75,25 @@ impl<E> Shared<E> {
 
     fn bounds_by(&self, by: impl FnOnce(&EngineTime, u64) -> (u64, u64)) -> (u64, u64) {
         let machine = self.runtime.clock.now();
+        match (&*lock(&self.time), self.runtime.clock.as_manual()) {
+            (Some(time), None) => by(time, machine),
+            // The clock of this process goes on evenly from its start. What machines agree about is the system's time,
+            // which is set right while processes run.
+            (None, None) => (system_time(), system_time()),
+            (_, Some(_)) => (machine, machine),
+        }
+    }
+
+    /// How far processes disagree about the time at most, in microseconds. Each knows an engine's clock within half a round
+    /// trip, and servers of one engine, or one and the next, may differ a little. The tolerance is no larger than that:
+    /// a clock that is set back by less keeps what is spent refused until it shows the old time again.
+    pub(crate) fn skew(&self) -> u64 {
+        const OF_ENGINES: u64 = 1_000_000;
+        let of_trips =
+            u64::try_from(self.deadline.as_micros()).unwrap_or(u64::MAX).saturating_mul(2);
         match &*lock(&self.time) {
-            Some(time) if self.runtime.clock.as_manual().is_none() => by(time, machine),
-            _ => (machine, machine),
+            Some(_) => of_trips.clamp(OF_ENGINES, SKEW),
+            None => SKEW,
         }
     }
 
@@ -88,6 +104,12 @@ impl<E> Shared<E> {
         let mut time = lock(&self.time);
         *time = Some(EngineTime::learn(*time, (sent, received), engine));
     }
+}
+
+/// The system's time, in microseconds since the Unix epoch.
+fn system_time() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The limit's identity, which the key of a row ends with.

@@ -57,10 +57,10 @@ impl<E: Engine> Swap<E> {
             let (shared, charge) = (Arc::clone(shared), charge.clone());
             let rows_at_once = shared.engine.rows_at_once().min(MOST_ROWS);
             return Answer::Later(if rows.len() > rows_at_once {
-                let late = shared.runtime.sleep(shared.deadline);
-                let counting = Arc::clone(&shared);
-                let answer = across::decide(shared, job, (charge, rows), rows_at_once);
                 Box::pin(async move {
+                    let late = shared.runtime.sleep(shared.deadline);
+                    let counting = Arc::clone(&shared);
+                    let answer = across::decide(shared, job, (charge, rows), rows_at_once);
                     before(late, answer).await.unwrap_or_else(|| {
                         counting.counters.failures.add(1);
                         Err(StoreError::too_slow())

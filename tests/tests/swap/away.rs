@@ -126,6 +126,32 @@ impl Engine for Panicking {
     }
 }
 
+/// Is away while it is told to be.
+#[derive(Clone)]
+struct Away(MadeUp, Arc<AtomicBool>);
+
+impl Away {
+    fn is_here(&self) -> Result<(), EngineError> {
+        if self.1.load(Ordering::Relaxed) { Err("it is away".into()) } else { Ok(()) }
+    }
+}
+
+impl Engine for Away {
+    fn rows_at_once(&self) -> usize {
+        64
+    }
+
+    async fn load(&self, keys: &[Arc<str>]) -> Result<Loaded, EngineError> {
+        self.is_here()?;
+        self.0.load(keys).await
+    }
+
+    async fn swap(&self, writes: &[Write]) -> Result<Swapped, EngineError> {
+        self.is_here()?;
+        self.0.swap(writes).await
+    }
+}
+
 fn charge(name: &str) -> Charge {
     Charge::of(Limit::per_minute(10), key(name), 1)
 }
@@ -300,4 +326,70 @@ fn keys_that_are_digested_are_not_shown() {
     let keys = engine.keys();
     assert!(keys.len() == 1 && !keys[0].contains("alice"), "{keys:?}");
     assert!(!format!("{store:?}").contains("secret"));
+}
+
+/// Eight others write the row before this process looks again, so that its own tag is no longer there.
+#[test]
+fn what_the_breaker_keeps_from_being_sent_is_given_back_later() {
+    let (clock, away) = (ManualClock::new(), Arc::new(AtomicBool::new(false)));
+    let milli = Duration::from_millis(1);
+    let engine = MadeUp::new(&clock);
+    let builder = by_hand(Away(engine.clone(), Arc::clone(&away)), &clock);
+    let store = open(builder.breaker(1, milli, milli));
+    let limit = Limit::per_minute(100);
+    let charge = Charge::of(limit, key("alice"), 4);
+    let taken = answer(store.take(&charge)).expect("an answer");
+    away.store(true, Ordering::Relaxed);
+    answer(store.take(&Charge::of(limit, key("bob"), 1))).expect_err("it is away");
+    let swaps = store.counts().swaps;
+    let (debit, receipt) = charge.debits().zip(taken.receipts()).next().expect("one");
+    store.settle(debit, &receipt, 0);
+    // The clock stands still, so that the breaker stays open while the settlement is tried.
+    runtime().block_on(async { tokio::time::sleep(20 * milli).await });
+    away.store(false, Ordering::Relaxed);
+    for _ in 0..8 {
+        let other = open(by_hand(engine.clone(), &clock));
+        let one = Charge::of(limit, key("alice"), 1);
+        assert!(answer(other.take(&one)).expect("an answer").is_admitted());
+    }
+    assert_eq!(store.counts().swaps, swaps, "nothing was sent");
+    let given_back = until("the settlement", || {
+        clock.advance(milli);
+        (store.counts().settled > 0).then_some(left(&store, limit, "alice"))
+    });
+    assert_eq!((given_back, store.counts().settlements_dropped), (92, 0));
+}
+
+/// The time of a future begins with its first poll.
+#[test]
+fn a_future_that_is_polled_late_is_not_late() {
+    let clock = ManualClock::new();
+    let engine = MadeUp::new(&clock).rows_at_once(1);
+    let store = open(Swap::builder(engine).clock(&clock).deadline(Duration::from_millis(50)));
+    let mut charge = Charge::of(Limit::per_minute(5), key("alice"), 1);
+    charge.add(Limit::per_hour(5), key("alice"), 1).expect("another limit");
+    let Answer::Later(future) = store.take(&charge) else { panic!("it asks the engine") };
+    clock.advance(Duration::from_secs(1));
+    assert!(runtime().block_on(future).expect("an answer").is_admitted());
+}
+
+/// A replica whose clock is behind takes the place of the master, or the clock is corrected.
+#[test]
+fn a_clock_that_steps_back_by_seconds_bans_nobody() {
+    for seconds in [2, 9, 11, 3_600] {
+        let clock = ManualClock::at(Duration::from_secs(1_000_000));
+        let store = open(Swap::builder(MadeUp::new(&clock)).clock(&clock));
+        let limit = Limit::per_minute(5);
+        let one = || answer(store.take(&Charge::of(limit, key("alice"), 1))).expect("an answer");
+        for _ in 0..5 {
+            assert!(one().is_admitted());
+        }
+        clock.set(Duration::from_secs(1_000_000 - seconds));
+        let refused = one();
+        let retry_after = refused.retry_after().expect("time alone makes room");
+        assert!(retry_after <= Duration::from_secs(13), "{retry_after:?}");
+        clock.advance(retry_after);
+        assert!(one().is_admitted(), "{seconds} s");
+        assert!(!one().is_admitted(), "{seconds} s");
+    }
 }

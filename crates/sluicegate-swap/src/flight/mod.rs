@@ -110,6 +110,9 @@ pub(crate) async fn fly<E: Engine>(shared: Arc<Shared<E>>, flight: Flight) {
             air.count_places(&outcomes);
             return air.answer(outcomes);
         }
+        if let Err(failure) = air.enter() {
+            return air.fail(&failure);
+        }
         for (entry, outcome) in air.flight.entries.iter_mut().zip(&outcomes) {
             entry.tried = Some(outcome.clone());
         }
@@ -256,10 +259,10 @@ impl<E: Engine> Airborne<E> {
                 lock(&self.shared.places).count(&row.key, since)
             });
         }
-        let now = self.shared.now();
+        let (now, skew) = (self.shared.now(), self.shared.skew());
         let outcomes = self.flight.entries.iter().map(|entry| {
             let at: Vec<usize> = self.at(entry).collect();
-            run(&entry.job, (&mut drafts, &at), (self.shared.process, tag, now))
+            run(&entry.job, (&mut drafts, &at), (self.shared.process, tag), (now, skew))
         });
         let outcomes = outcomes.collect();
         let grace = now.saturating_add(self.shared.grace_micros());
@@ -326,6 +329,14 @@ impl<E: Engine> Airborne<E> {
             row.and_then(|row| row.known.as_ref()).and_then(|known| known.row.tag())
         };
         writes.iter().map(|write| (Arc::clone(&write.key), tag(write))).collect()
+    }
+
+    /// Asks the breaker before anything counts as tried: a swap that is never sent has not happened.
+    fn enter(&mut self) -> Result<(), StoreError> {
+        if self.permit.is_none() {
+            self.permit = Some(enter(&self.shared)?);
+        }
+        Ok(())
     }
 
     async fn swap(&mut self, writes: &[Write]) -> Result<Swapped, StoreError> {
@@ -567,6 +578,12 @@ impl FlightRow {
     }
 }
 
+/// A permit of the breaker for a call.
+fn enter<E>(shared: &Shared<E>) -> Result<Permit, StoreError> {
+    let why = "the engine failed repeatedly and its breaker is open";
+    shared.breaker.enter(shared.runtime.clock.now()).ok_or_else(|| StoreError::unavailable(why))
+}
+
 /// One call of the engine, within the deadline and with a permit of the breaker. If it is answered, the permit is kept: the
 /// caller says what the answer is worth.
 async fn call<E: Engine, T>(
@@ -578,10 +595,9 @@ async fn call<E: Engine, T>(
     use std::sync::atomic::Ordering;
     let clock = &shared.runtime.clock;
     let sent = clock.now();
-    let Some(mut permit) = kept.take().or_else(|| shared.breaker.enter(sent)) else {
-        return Err(StoreError::unavailable(
-            "the engine failed repeatedly and its breaker is open",
-        ));
+    let mut permit = match kept.take() {
+        Some(permit) => permit,
+        None => enter(shared)?,
     };
     let epoch = shared.epoch.load(Ordering::Relaxed);
     let answer = before(shared.runtime.sleep(shared.deadline), calling).await;
