@@ -144,7 +144,13 @@ fn descriptor(
     if key.is_none() {
         fields.lacks("`key` is missing: the name of the descriptor's entry", found);
     }
-    let value = Value::new(fields.text("value", found).map_or("", |(_, value)| value));
+    let value = fields.text("value", found).map_or("", |(_, value)| value);
+    if let Some((location, _)) = key.filter(|(_, key)| value.is_empty() && key.ends_with('*')) {
+        let what = "a key that ends with `*` and has no value stands for any key and value in the service, and would match \
+                    nothing here: expected a `value` with `*`";
+        found.problem(&path.name("key"), location, what);
+    }
+    let value = Value::new(value);
     let limit = fields.take("rate_limit");
     let limit = limit.and_then(|node| rate_limit(node, &path.name("rate_limit"), found));
     let shadow = fields.flag("shadow_mode", found).is_some();

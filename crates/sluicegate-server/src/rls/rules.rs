@@ -66,7 +66,7 @@ fn ask(
 ) -> Result<Pending, BadRequest> {
     let entries = request.descriptors.iter().map(|descriptor| descriptor.entries.len());
     if entries.sum::<usize>() > MOST_ENTRIES {
-        return Err(BadRequest::new(format!(
+        return Err(BadRequest::of_client(format!(
             "there are more than {MOST_ENTRIES} entries in all descriptors"
         )));
     }

@@ -35,6 +35,9 @@ pub struct Bound {
     pub(super) drain: Duration,
 }
 
+/// The name that Envoy's own rate limit service has for those who ask for its health.
+const ENVOYS_NAME: &str = "ratelimit";
+
 /// Where the ports of a server are open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,7 +71,7 @@ impl Bound {
         let Self { service, health, listeners, metrics, statsd, delay, drain, .. } = self;
         #[cfg(unix)]
         let socket = self.socket;
-        for name in rooms::names(&service) {
+        for name in rooms::names(&service).into_iter().chain([ENVOYS_NAME]) {
             health.set_service_status(name, ServingStatus::Serving).await;
         }
         let (stopping, watched) = watch::channel(false);
@@ -90,7 +93,7 @@ impl Bound {
         if let Some(masters) = service.masters() {
             masters.stop();
         }
-        for name in rooms::names(&service).into_iter().chain([""]) {
+        for name in rooms::names(&service).into_iter().chain(["", ENVOYS_NAME]) {
             health.set_service_status(name, ServingStatus::NotServing).await;
         }
         // Logged last, so that health has changed by the time that the line is read.

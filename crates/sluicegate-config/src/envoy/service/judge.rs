@@ -34,8 +34,9 @@ impl Plan<'_> {
         let status = |slot: &Slot<'_>| slot.status(&statuses, &given, now);
         let mut statuses: Vec<_> = self.slots.iter().map(status).collect();
         let quotas: Vec<_> = self.quotas().collect();
-        let spent: Vec<_> =
-            quotas.iter().copied().filter(|at| statuses[*at].would_be_over).collect();
+        // One in shadow mode always has something left, as in the service.
+        let is_spent = |at: &usize| statuses[*at].would_be_over && !self.slots[*at].is_shadow();
+        let spent: Vec<_> = quotas.iter().copied().filter(is_spent).collect();
         // A quota alone refuses nothing: a request may go on while one of its quotas has something left.
         let quotas_are_spent = !quotas.is_empty() && spent.len() == quotas.len();
         for (slot, status) in self.slots.iter().zip(&mut statuses) {
@@ -222,7 +223,11 @@ impl Slot<'_> {
 
     fn is_quota(&self) -> bool {
         let is_counted = matches!(self.place, Place::Debit(_) | Place::Shut);
-        is_counted && self.rule.as_ref().is_some_and(|rule| rule.quota && !rule.shadow)
+        is_counted && self.rule.as_ref().is_some_and(|rule| rule.quota)
+    }
+
+    fn is_shadow(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| rule.shadow)
     }
 
     /// The status of the descriptor by itself.

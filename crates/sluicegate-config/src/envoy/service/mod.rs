@@ -36,7 +36,8 @@
 //!
 //! # Differences from the service
 //!
-//! With [`Settings::apart`], there are none in what is counted. Without it:
+//! With [`Settings::apart`], there is one in what is counted: negative hits are given back, which the service adds like
+//! others. Without it:
 //!
 //! - A request that one limit refuses is charged by none. The service charges the others. Hits that a descriptor names
 //!   itself are an exception: see [`Hits::Report`].

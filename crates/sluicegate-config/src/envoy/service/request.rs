@@ -32,7 +32,9 @@ impl Request<'_> {
             return bad("there is no descriptor: expected at least one".to_owned());
         }
         if self.descriptors.len() > MOST_DESCRIPTORS {
-            return bad(format!("there are more than {MOST_DESCRIPTORS} descriptors"));
+            // How many match is the client's choice, and Envoy lets requests pass whose calls fail.
+            let what = format!("there are more than {MOST_DESCRIPTORS} descriptors");
+            return Err(BadRequest::of_client(what));
         }
         if self.descriptors.iter().any(|descriptor| descriptor.entries.len() > MOST_ENTRIES) {
             return bad(format!("a descriptor has more than {MOST_ENTRIES} entries"));

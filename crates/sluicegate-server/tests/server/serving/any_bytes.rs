@@ -142,7 +142,7 @@ async fn a_path_that_is_no_text_still_matches() {
     }
 }
 
-/// A client of a proxy chooses what it leaves out, and how long its path is.
+/// A client of a proxy chooses what it leaves out, how long its path is, and how many descriptors match it.
 #[tokio::test]
 async fn what_the_client_has_to_change_is_over_its_limit_and_no_failed_call() {
     let by_header =
@@ -159,6 +159,9 @@ async fn what_the_client_has_to_change_is_over_its_limit_and_no_failed_call() {
     let long = format!("/{}", "a".repeat(8_001));
     assert!(asked(&server, &[&[("remote_address", "192.0.2.1"), ("path", &long)]], [0; 2]).await);
     assert!(asked(&server, &[&[("remote_address", MARK), ("path", "/")]], [0; 2]).await);
+
+    let server = start(FILE).await;
+    assert!(asked(&server, &[&[("other", "a")][..]; 65], [0; 2]).await);
 }
 
 #[tokio::test]

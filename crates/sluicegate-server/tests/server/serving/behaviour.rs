@@ -246,3 +246,23 @@ async fn a_request_is_refused_once_all_its_quotas_are_spent() {
     let user = server.ask(vec![hits(descriptor(&[("user", "x")]), 0)]).await;
     assert_eq!(statuses(&user), [(Code::Ok, 8)]);
 }
+
+/// Like the service. A quota in shadow mode always has something left.
+#[tokio::test]
+async fn a_quota_in_shadow_mode_lets_requests_pass_as_long_as_it_is_met() {
+    let limit = "rate_limit: { unit: hour, requests_per_unit: 1 }";
+    let file = domain(&[
+        format!("- key: one\n  quota_mode: true\n  shadow_mode: true\n  {limit}\n"),
+        format!("- key: two\n  quota_mode: true\n  {limit}\n"),
+    ]);
+    let mut server = start(&file).await;
+    for _ in 0..3 {
+        let both = ["one", "two"].map(|key| descriptor(&[(key, "x")]));
+        assert!(!is_over(&server.ask(both.to_vec()).await));
+    }
+    assert!(is_over(&server.ask(vec![descriptor(&[("two", "x")])]).await));
+    let one = server.ask(vec![descriptor(&[("one", "x")])]).await;
+    let metadata = one.dynamic_metadata.expect("metadata");
+    assert!(metadata.fields.contains_key("quotaModeEnabled"));
+    assert!(!metadata.fields.contains_key("quotaModeViolations"));
+}

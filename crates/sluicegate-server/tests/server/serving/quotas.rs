@@ -174,7 +174,7 @@ async fn a_bucket_whose_id_is_too_long_is_forgotten_at_once() {
 #[tokio::test]
 async fn a_message_that_cannot_be_right_ends_its_stream_and_no_other() {
     let server = start().await;
-    for _ in 0..10 {
+    for _ in 0..100 {
         if is_other_stream_left(&server).await {
             return;
         }

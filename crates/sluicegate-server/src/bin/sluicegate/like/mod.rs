@@ -389,8 +389,8 @@ impl Translation {
             "FILE" => {
                 let root = variables.text("RUNTIME_ROOT", "/srv/runtime_data/current");
                 let folder = Path::new(&root)
-                    .join(variables.text("RUNTIME_SUBDIRECTORY", ""))
-                    .join(variables.text("RUNTIME_APPDIRECTORY", "config"));
+                    .join(inside(&variables.text("RUNTIME_SUBDIRECTORY", "")))
+                    .join(inside(&variables.text("RUNTIME_APPDIRECTORY", "config")));
                 self.option("--envoy", folder.to_string_lossy());
                 if variables.flag("FORCE_START_WITHOUT_INITIAL_CONFIG")? {
                     self.notices.push(
@@ -465,6 +465,11 @@ fn object(pairs: &str) -> String {
     let fields: serde_json::Map<_, _> =
         pairs.map(|(name, value)| (name.to_owned(), value.into())).collect();
     serde_json::Value::Object(fields).to_string()
+}
+
+/// A folder inside another one: a `/` at the beginning means nothing, as in the service.
+fn inside(folder: &str) -> &str {
+    folder.trim_start_matches('/')
 }
 
 #[cfg(test)]

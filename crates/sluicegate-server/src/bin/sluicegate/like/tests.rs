@@ -185,6 +185,14 @@ fn variables_become_options() {
         ),
         (
             &[
+                ("RUNTIME_ROOT", "/data"),
+                ("RUNTIME_SUBDIRECTORY", "/ratelimit"),
+                ("RUNTIME_APPDIRECTORY", "/limits"),
+            ],
+            &["--envoy=/data/ratelimit/limits"],
+        ),
+        (
+            &[
                 ("CONFIG_TYPE", "grpc_xds_sotw"),
                 ("CONFIG_GRPC_XDS_SERVER_URL", "gateway:18001"),
                 ("CONFIG_GRPC_XDS_NODE_METADATA", "zone=a,env=x=y,z"),
