@@ -160,7 +160,11 @@ impl Environment {
     }
 }
 
-fn not_provided<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> String {
+fn not_provided<'a>(
+    what: &str,
+    name: &str,
+    known: impl ExactSizeIterator<Item = &'a String>,
+) -> String {
     let expected = one_of(known).unwrap_or_else(|| "no name: it provides none".to_owned());
     format!("the service provides no {what} called `{name}`, expected {expected}")
 }

@@ -193,11 +193,12 @@ fn joined(f: &mut Formatter<'_>, keys: &[Key], by: &str) -> fmt::Result {
 }
 
 /// The names as alternatives: the first 20, and how many more there are. `None` if there are none.
-pub fn one_of<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
+pub fn one_of<'a>(mut names: impl ExactSizeIterator<Item = &'a String>) -> Option<String> {
     /// A file may have thousands, and each of them may be missing in thousands of places.
     const MOST: usize = 20;
     let mut words: Vec<_> = names.by_ref().take(MOST).map(|name| format!("`{name}`")).collect();
-    match names.count() {
+    // Counting them one by one would take as long as there are names, in each of thousands of places.
+    match names.len() {
         0 => {}
         more => words.push(format!("one of {more} more")),
     }

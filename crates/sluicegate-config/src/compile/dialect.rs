@@ -1,6 +1,6 @@
 //! Header fields and errors of an API, `[dialect]`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sluicegate_llm::{Dialect, Unit};
 
@@ -8,13 +8,19 @@ use super::context::Context;
 use crate::document;
 use crate::source::DocumentPath;
 
-/// The dialect of a document whose limits have these names.
-pub(super) fn dialect<T>(
-    spec: &document::Dialect,
-    limits: &HashMap<String, T>,
+/// The dialect of a document whose limits have these names, besides others if they are not `complete`.
+pub(super) fn dialect<'a>(
+    spec: &'a document::Dialect,
+    limits: impl Iterator<Item = &'a String>,
+    complete: bool,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Dialect> {
+    // A rule's name stands before a `/` in those of its limits.
+    let beginnings = |name: &'a String| name.match_indices('/').map(|(at, _)| &name[..at]);
+    let known: HashSet<&str> =
+        limits.flat_map(|name| beginnings(name).chain([name.as_str()])).collect();
+    let mut counted = HashMap::new();
     let (mut dialect, has_halves) = match spec.api {
         document::Api::OpenAi => (Dialect::openai(), false),
         document::Api::Anthropic => (Dialect::anthropic(), true),
@@ -36,12 +42,16 @@ pub(super) fn dialect<T>(
         }
         for name in names.as_slice() {
             is_empty = false;
-            match problem(&dialect, name, unit, limits) {
-                None => dialect = dialect.policy(name, unit),
-                Some(problem) => {
-                    context.report(&path, problem);
-                    is_valid = false;
-                }
+            let other = *counted.entry(name.as_str()).or_insert(unit);
+            if other != unit {
+                let expected = format!("expected either {other} or {unit}");
+                context.report(&path, format!("`{name}` counts {other} already, {expected}"));
+                is_valid = false;
+            } else if complete && !known.contains(name.as_str()) {
+                context.report(&path, format!("no rule and no limit is named `{name}`"));
+                is_valid = false;
+            } else {
+                dialect = dialect.policy(name, unit);
             }
         }
     }
@@ -52,19 +62,3 @@ pub(super) fn dialect<T>(
 }
 
 const NOTHING: &str = "it names no rule, expected the name of a rule in `requests` or `tokens`";
-
-fn problem<T>(
-    dialect: &Dialect,
-    name: &str,
-    unit: Unit,
-    limits: &HashMap<String, T>,
-) -> Option<String> {
-    let mut others = dialect.policies().filter(|(policy, other)| *policy == name && *other != unit);
-    if let Some((_, other)) = others.next() {
-        return Some(format!("`{name}` counts {other} already, expected either {other} or {unit}"));
-    }
-    let is_known = limits.keys().any(|limit| {
-        limit.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    (!is_known).then(|| format!("no rule and no limit is named `{name}`"))
-}

@@ -168,7 +168,10 @@ impl Policies {
         }
         if let Some(spec) = &document.dialect {
             let path = DocumentPath::Root.name("dialect");
-            rules.dialect = dialect::dialect(spec, &rules.owners, &path, &context);
+            // The names of a rule with an error are not known.
+            let complete = rules.list.len() == document.rules.len();
+            let names = rules.owners.keys();
+            rules.dialect = dialect::dialect(spec, names, complete, &path, &context);
         }
         if let Some(spec) = &document.throttle {
             let path = DocumentPath::Root.name("throttle");

@@ -66,6 +66,8 @@ struct Repair {
     replaced: Vec<Vec<Step>>,
     /// The paths of tables from which a value was removed. That they are incomplete is a consequence.
     emptied: Vec<Vec<Step>>,
+    /// The paths that misspelt names seem to be meant for.
+    meant: Vec<Vec<Step>>,
     /// The paths of incomplete values.
     incomplete: Vec<Vec<Step>>,
 }
@@ -140,7 +142,8 @@ impl Repair {
                 break;
             }
         }
-        if self.problems.len() == before.problems {
+        // That reading ended early is said by itself.
+        if self.problems.len() == before.problems && (!self.full || self.problems.is_empty()) {
             self.report(node, at, &[], &Kind::Other("this cannot be read".to_owned()));
         }
         node.data = Data::Gone;
@@ -176,12 +179,12 @@ impl Repair {
         if missing.is_some_and(|name| wrong.supply(name)) {
             return true;
         }
+        let mut meant = None;
         wrong.data = match (&kind, &wrong.data) {
             (Kind::UnknownField { name, known }, _) => {
-                // That the correct name is missing is a consequence.
                 let (_, parent) = whole.split_last().unwrap_or((&Step::Index(0), &[]));
                 self.emptied.push(parent.to_vec());
-                self.replaced.extend(nearest(name, known).map(|name| beside(name, parent)));
+                meant = nearest(name, known).map(|name| beside(name, parent));
                 Data::Gone
             }
             // A stand-in begins as a text or a number, and becomes a table where only a table fits. Each value is
@@ -199,6 +202,12 @@ impl Repair {
             (_, Data::Gone) => return false,
             _ => Data::Stub(Stub::Any),
         };
+        if let Some(meant) = meant {
+            // That the correct name is missing is a consequence, unless it is there as well.
+            let is_there = meant.strip_prefix(at).and_then(|way| node.at(way)).is_some();
+            self.replaced.extend((!is_there).then(|| meant.clone()));
+            self.meant.push(meant);
+        }
         true
     }
 
@@ -225,12 +234,34 @@ impl Repair {
             return;
         }
         let Err(problems) = Policies::new(document, &Environment::guessing()) else { return };
-        let repaired = self.replaced.iter().chain(&self.incomplete);
-        let repaired: Vec<_> = repaired
-            .map(|way| with_path(&DocumentPath::Root, way, |path| path.to_string()))
-            .collect();
+        let in_words = |paths: &[Vec<Step>]| -> Vec<String> {
+            let words =
+                |way: &Vec<Step>| with_path(&DocumentPath::Root, way, |path| path.to_string());
+            paths.iter().map(words).collect()
+        };
+        let repaired = [in_words(&self.replaced), in_words(&self.incomplete)].concat();
+        // A rule or a tier needs no limits beside these.
+        let instead = |path: &String| {
+            let (parent, name) = path.rsplit_once('.')?;
+            matches!(name, "tiers" | "unlimited").then(|| format!("{parent}.limits"))
+        };
+        let limits: Vec<_> = repaired.iter().filter_map(instead).collect();
+        // Rules and customers name tiers, and a dialect names rules.
+        let (mut no_tiers, mut no_rules) = (false, false);
+        for path in repaired.iter().chain(&in_words(&self.meant)) {
+            no_tiers |= path == "tiers";
+            no_rules |= path == "rules" || path.starts_with("rules[") && path.ends_with("].name");
+        }
+        let names_a_tier = |path: &str| {
+            within(path, "customers")
+                || path.starts_with("rules[")
+                    && (path.ends_with("].tiers.default") || path.ends_with("].tiers.by"))
+        };
         let depends = |path: &str| {
-            repaired.iter().any(|repaired| within(path, repaired) || within(repaired, path))
+            no_tiers && names_a_tier(path)
+                || no_rules && within(path, "dialect")
+                || limits.iter().any(|limits| limits == path)
+                || repaired.iter().any(|repaired| within(path, repaired) || within(repaired, path))
         };
         let own = problems.iter().filter(|problem| !depends(problem.path()));
         self.problems.extend(own.cloned());

@@ -175,6 +175,95 @@ fn the_same_is_told_of_json() {
     }
 }
 
+/// The errors of a file, each with its line and column.
+fn lines(text: &str) -> Vec<String> {
+    toml(text).expect_err(text).to_string().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_error_brings_no_others_about_what_is_right() {
+    let rule = "[[rules]]\nname = \"api\"\nkey = \"ip\"\nlimits = [\"5/second\"]\n";
+    let tiered = |tiers: &str| {
+        let rule = "[[rules]]\nname = \"api\"\nkey = \"ip\"\ntiers = { customer = { claim = \"id\" }, default = \"free\" }\n";
+        format!("[customers]\nacme = \"free\"\nother = \"free\"\n{rule}{tiers}")
+    };
+    for (text, expected) in [
+        // Hours and countries that cannot be told.
+        (
+            format!("time_zone = \"X/Y\"\n{rule}when = {{ hours = {{ on = [\"mon\"] }} }}"),
+            &["1:13: time_zone"][..],
+        ),
+        (
+            format!(
+                "geoip = {{ database = \"x.mmdb\" }}\n{rule}when = {{ country = \"DE\" }}\n\
+                 [[rules]]\nname = \"b\"\nkey = \"ip\"\nlimits = 5"
+            ),
+            &["10:10: rules[1].limits"],
+        ),
+        // Tiers of which none can be read.
+        (tiered("[[tiers]]\nlimits = [\"1/second\"]\n"), &["8:1: tiers"]),
+        (tiered("[tier.free]\nlimits = [\"1/second\"]\n"), &["8:2: tier"]),
+        // A dialect of a rule that is there, and is wrong.
+        (
+            format!(
+                "{}[dialect]\napi = \"openai\"\nrequests = \"api\"",
+                rule.replace("second", "fortnight")
+            ),
+            &["4:11: rules[0].limits[0]"],
+        ),
+        // Rules of which a dialect may mean one.
+        (
+            format!(
+                "{}[dialect]\napi = \"openai\"\nrequests = \"api\"",
+                rule.replace("rules", "rule")
+            ),
+            &["1:3: rule"],
+        ),
+        (
+            format!(
+                "{}[dialect]\napi = \"openai\"\nrequests = \"api\"",
+                rule.replace("name", "nam")
+            ),
+            &["2:1: rules[0].nam"],
+        ),
+        // What there is instead of limits.
+        (
+            "[[rules]]\nname = \"a\"\nkey = \"ip\"\ntiers = \"partner\"".to_owned(),
+            &["4:9: rules[0].tiers"],
+        ),
+        (format!("{rule}[tiers.partner]\nunlimited = \"yes\""), &["6:13: tiers.partner.unlimited"]),
+    ] {
+        let told = lines(&text);
+        assert_eq!(told.len(), expected.len(), "{told:#?}");
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(&format!("{expected}: ")), "{told:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_name_hides_no_error_of_the_right_one_beside_it() {
+    let rule = "[[rules]]\nname = \"a\"\nkey = \"ip\"\n";
+    for (text, places) in [
+        (format!("{rule}limit = [\"1/second\"]\nlimits = 5"), ["4:1:", "5:10:"]),
+        (format!("{rule}limits = [\"5/fortnight\"]\n[[rule]]\nname = \"b\""), ["4:11:", "5:3:"]),
+    ] {
+        let told = lines(&text);
+        let starts = |place: &str| told.iter().any(|line| line.starts_with(place));
+        assert!(told.len() == 2 && places.into_iter().all(starts), "{told:#?}");
+    }
+}
+
+/// All that is reported of what comes after a hundred errors is that there is more.
+#[test]
+fn what_is_not_read_behind_very_many_errors_is_not_reported_as_one() {
+    let rules: String = (0..101)
+        .map(|number| format!("[[rules]]\nname = \"a{number}\"\nkey = \"ip\"\nlimits = 5\n"))
+        .collect();
+    let told = lines(&format!("{rules}[tiers.free]\nlimits = \"1/second\"\n"));
+    assert!(told.iter().all(|line| !line.contains("this cannot be read")), "{told:#?}");
+}
+
 /// A text of the largest allowed size is read in seconds, in a build without optimization.
 fn quick<O>(read: impl FnOnce() -> O) -> O {
     let begun = Instant::now();
@@ -242,4 +331,19 @@ fn a_text_that_is_too_long_or_too_deep_is_refused_quickly() {
             format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/s\"]\ncost = {number}");
         quick(|| toml(&text)).expect_err("no number that a cost can be");
     }
+}
+
+#[test]
+fn very_many_tiers_that_are_not_meant_are_told_quickly() {
+    let mut text = "[tiers]\n".to_owned();
+    for number in 0..20_000 {
+        writeln!(text, "t{number} = {{ unlimited = true }}").unwrap();
+    }
+    text += "[customers]\n";
+    for number in 0..20_000 {
+        writeln!(text, "c{number} = \"x\"").unwrap();
+    }
+    let told = quick(|| toml(&text)).expect_err("unknown tiers").to_string();
+    assert!(told.contains("there is no tier `x`, expected `t0` or `t1` or"), "{told:.300}");
+    assert!(told.contains("or one of 19980 more"), "{told:.900}");
 }

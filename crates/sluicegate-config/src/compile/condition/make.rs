@@ -49,7 +49,7 @@ impl Condition {
         }
         // Wherever a condition is written, there is a word for all requests: leaving it out.
         let is_written = context.document.source.is_of_text();
-        if is_written && tests.is_empty() && context.problems() == problems {
+        if is_written && *spec == document::Condition::default() && context.problems() == problems {
             context.report(path, ALWAYS);
         }
         Self(tests)
