@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use memchr::{memchr, memrchr};
 
 use super::record::{Entry, Span};
-use super::time::{Instant, TimeReader};
+use super::time::{Instant, TimeReader, offset};
 
 /// What a part of a line means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) enum Field {
     Start,
     /// Digits behind the time, each unit of this many nanoseconds.
     Fraction(u64),
+    /// The zone of the time, such as `+0530`.
+    Zone,
     /// How long the answer took, in units of this many nanoseconds. Several durations of one unit add up. Among
     /// several units, only the finest one counts.
     Duration(u64),
@@ -125,6 +127,8 @@ pub(super) struct Draft<'b> {
     time: Option<Instant>,
     start: Option<Instant>,
     fraction: Option<u64>,
+    /// How far the zone of the time is ahead of UTC, in nanoseconds.
+    offset: i64,
     duration: Option<u64>,
     /// The unit of the duration.
     unit: u64,
@@ -135,6 +139,8 @@ pub(super) struct Draft<'b> {
     status: u16,
     bytes: Option<u64>,
     peer: Option<IpAddr>,
+    /// Whether the server writes bytes that could do harm as `#22`, as HAProxy does.
+    pub(super) has_codes: bool,
     is_malformed: bool,
 }
 
@@ -153,6 +159,7 @@ impl<'b> Draft<'b> {
             time: None,
             start: None,
             fraction: None,
+            offset: 0,
             duration: None,
             unit: u64::MAX,
             method: None,
@@ -162,6 +169,7 @@ impl<'b> Draft<'b> {
             status: 0,
             bytes: None,
             peer: None,
+            has_codes: false,
             is_malformed: false,
         }
     }
@@ -190,7 +198,15 @@ impl<'b> Draft<'b> {
             Field::Start => finer(&mut self.start, self.times.read(text)),
             Field::Fraction(unit) => {
                 self.fraction = text.parse().ok().and_then(|count: u64| count.checked_mul(unit));
+                if self.fraction.is_some() {
+                    self.times.refine(unit);
+                }
             }
+            Field::Zone => match offset(text) {
+                Some(seconds) => self.offset = i64::from(seconds) * SECOND as i64,
+                // In another zone, it would be another time.
+                None => (self.time, self.start) = (None, None),
+            },
             Field::Duration(unit) => self.add_duration(duration(text, unit), unit),
             Field::Request => self.request(text),
             Field::Method => self.method = Some(self.span(text)),
@@ -219,6 +235,16 @@ impl<'b> Draft<'b> {
                 }
             }
             Field::Rewritten | Field::ServerName | Field::Connection | Field::Ignore => {}
+        }
+    }
+
+    /// Takes a further line of a field of the request. A line break stands between lines, which no line has in it.
+    pub(super) fn further_line(&mut self, field: Field, line: &str) {
+        let Field::Header(at) = field else { return };
+        match self.headers.get_mut(usize::from(at)) {
+            Some(Some(_)) if matches!(line, "" | "-") => {}
+            Some(Some(lines)) => lines.add_line(line, self.base, self.copies),
+            _ => self.text(field, line),
         }
     }
 
@@ -268,10 +294,10 @@ impl<'b> Draft<'b> {
     }
 
     fn target(&mut self, target: &str) {
-        // HAProxy writes bytes that could do harm as `#22`. Another `#` begins a fragment, which frameworks drop.
+        // Where it is no code, `#` begins a fragment, which frameworks drop.
         let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
         let target = match cut(target, b'#') {
-            Some((target, rest)) if !is_code(rest) => target,
+            Some((target, rest)) if !(self.has_codes && is_code(rest)) => target,
             _ => target,
         };
         let (before, query) = cut(target, b'?').unzip();
@@ -302,7 +328,8 @@ impl<'b> Draft<'b> {
         // What was answered without a path was no request.
         let path =
             self.path.ok_or(if self.status == 0 { Unread::Line } else { Unread::Request })?;
-        let time_ns = time.ns.saturating_add_unsigned(self.fraction.unwrap_or(0));
+        let time_ns = time.ns.saturating_sub(self.offset);
+        let time_ns = time_ns.saturating_add_unsigned(self.fraction.unwrap_or(0));
         let duration = self.duration;
         let start = match self.start {
             Some(start) => start.ns,

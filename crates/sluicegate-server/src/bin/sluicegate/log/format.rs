@@ -26,6 +26,8 @@ pub(super) struct Format {
     pub(super) is_end: bool,
     /// How times are written, if not as everywhere.
     pub(super) pattern: Option<String>,
+    /// Whether the zone of times is a field of its own.
+    pub(super) has_zone: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -155,6 +157,7 @@ impl Format {
                 headers,
                 is_end: compiled.is_end,
                 pattern: compiled.pattern,
+                has_zone: compiled.has_zone,
             }]);
         }
         let is_meant = |name: &&str| format.is_none_or(|format| format == *name);
@@ -175,6 +178,7 @@ impl Format {
                 headers,
                 is_end: true,
                 pattern: None,
+                has_zone: false,
             });
         }
         for (name, text) in OBJECTS {
@@ -202,7 +206,8 @@ impl Format {
             mapping.add(path, meant(meaning, &mut headers)?);
         }
         let name = if name == "json" { name.to_owned() } else { format!("{name} in JSON") };
-        Ok(Self { name, lines: Lines::Json(mapping), headers, is_end, pattern: None })
+        let lines = Lines::Json(mapping);
+        Ok(Self { name, lines, headers, is_end, pattern: None, has_zone: false })
     }
 
     /// The format of a file of values with commas between them, whose first line names them.
@@ -242,6 +247,7 @@ impl Format {
             headers,
             is_end: true,
             pattern: None,
+            has_zone: false,
         }))
     }
 
@@ -267,6 +273,7 @@ impl Format {
                 // `Feb  6 12:14:14 host haproxy[14389]: `
                 let own = line.split_once("]: ").filter(|(before, _)| !before.contains('"'));
                 let line = own.map_or(line, |(_, line)| line);
+                draft.has_codes = true;
                 template.read(line, draft)
             }
             Lines::Json(mapping) => mapping.read(line, draft),

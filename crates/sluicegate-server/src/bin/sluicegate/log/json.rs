@@ -87,11 +87,20 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
         Ok(())
     }
 
-    /// Values of a header field, of which the first one counts.
+    /// The lines of a header field. Of other values, the first one counts.
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let Self { mapping, draft } = self;
-        if list.next_element_seed(Value { mapping, draft })?.is_some() {
+        if list.next_element_seed(Value { mapping, draft })?.is_none() {
+            return Ok(());
+        }
+        let Some(field @ Field::Header(_)) = mapping.field else {
             while list.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(());
+        };
+        while let Some(value) = list.next_element::<serde_json::Value>()? {
+            if let Some(line) = value.as_str() {
+                draft.further_line(field, line);
+            }
         }
         Ok(())
     }

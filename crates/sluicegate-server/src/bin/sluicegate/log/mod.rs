@@ -127,7 +127,10 @@ impl LogFiles {
                     .into()),
             };
         };
-        let times = |format: &Format| TimeReader::new(zone.clone(), format.pattern.clone());
+        let times = |format: &Format| {
+            let zone = if format.has_zone { TimeZone::UTC } else { zone.clone() };
+            TimeReader::new(zone, format.pattern.clone())
+        };
         let candidates = Format::candidates(self.format.as_deref(), &self.fields, &first)?;
         let mut best: Option<(Vec<Times>, Format)> = None;
         for format in candidates {

@@ -25,6 +25,25 @@ impl Span {
     pub(super) fn copied(at: usize, len: usize) -> Self {
         Self { at: at as u32 | COPY, len: len as u32 }
     }
+
+    /// Adds a line to the text. One that is not the last of the copies is copied, so that a text of many lines is copied once.
+    pub(super) fn add_line(&mut self, line: &str, text: &str, copies: &mut String) {
+        let end = (self.at & !COPY) as usize + self.len as usize;
+        if self.at & COPY == 0 || end != copies.len() {
+            let known = self.of_texts(text, copies).to_owned();
+            *self = Self::copied(copies.len(), known.len());
+            copies.push_str(&known);
+        }
+        copies.extend(["\n", line]);
+        self.len += 1 + line.len() as u32;
+    }
+
+    /// The text, in that of a batch or in its copies.
+    pub(super) fn of_texts<'a>(self, text: &'a str, copies: &'a str) -> &'a str {
+        let Self { at, len } = self;
+        let (text, at) = if at & COPY == 0 { (text, at) } else { (copies, at & !COPY) };
+        text.get(at as usize..at as usize + len as usize).unwrap_or_default()
+    }
 }
 
 /// What is kept of a line until its turn comes.
@@ -65,9 +84,8 @@ impl Batch {
             + self.headers.capacity() * size_of::<Option<Span>>()
     }
 
-    fn text(&self, Span { at, len }: Span) -> &str {
-        let (text, at) = if at & COPY == 0 { (&self.text, at) } else { (&self.copies, at & !COPY) };
-        text.get(at as usize..at as usize + len as usize).unwrap_or_default()
+    fn text(&self, span: Span) -> &str {
+        span.of_texts(&self.text, &self.copies)
     }
 
     pub(super) fn record<'a>(
@@ -126,7 +144,7 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// A field of the request that the log has, such as `user-agent`, by its name in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
-        self.headers[self.place(name)?].map(|span| self.batch.text(span))
+        self.headers[self.place(name)?].and_then(|span| self.batch.text(span).lines().next())
     }
 
     /// The place of a field of requests, if the log has one.
@@ -243,7 +261,8 @@ impl View for RecordView<'_> {
             self.lacks(|| format!("the header `{name}`"));
         }
         let span = place.and_then(|place| self.record.headers[place]);
-        span.map(|span| self.record.batch.text(span).as_bytes()).into_iter()
+        let lines = span.map(|span| self.record.batch.text(span).split('\n'));
+        lines.into_iter().flatten().map(str::as_bytes)
     }
 
     fn extension<T: Send + Sync + 'static, O>(&self, _: impl FnOnce(&T) -> O) -> Option<O> {

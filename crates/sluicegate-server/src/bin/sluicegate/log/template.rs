@@ -29,6 +29,8 @@ pub(super) struct Compiled {
     pub(super) is_end: bool,
     /// How times are written, if not as everywhere.
     pub(super) pattern: Option<String>,
+    /// Whether the zone of times is a field of its own.
+    pub(super) has_zone: bool,
 }
 
 /// Text, or a field.
@@ -65,7 +67,7 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
         unescaped = without_escapes(format);
         &unescaped
     };
-    let mut apache = Apache { pattern: None, is_end: false };
+    let mut apache = Apache { pattern: None, is_end: false, has_zone: false };
     let mut pieces = Vec::new();
     let mut rest = format;
     while !rest.is_empty() {
@@ -101,6 +103,7 @@ pub(super) fn compile(format: &str, headers: &mut Headers) -> Result<Compiled, S
         template: Template::new(pieces, format)?,
         is_end: dialect == Dialect::Nginx || apache.is_end,
         pattern: apache.pattern,
+        has_zone: apache.has_zone,
     })
 }
 
@@ -246,6 +249,7 @@ fn nginx<'a>(
 struct Apache {
     pattern: Option<String>,
     is_end: bool,
+    has_zone: bool,
 }
 
 impl Apache {
@@ -325,12 +329,22 @@ impl Apache {
             "sec" | "msec" | "usec" => Field::Time,
             "msec_frac" => Field::Fraction(1_000_000),
             "usec_frac" => Field::Fraction(1_000),
-            // A second part, such as the zone, would need both parts at once.
+            // The zone alone. Any other part would need both parts at once.
+            "%z" if self.pattern.as_deref().is_some_and(lacks_zone_alone) => {
+                self.has_zone = true;
+                Field::Zone
+            }
             _ if has_time => match &self.pattern {
                 Some(first) if !has_date_and_hour(first) => {
                     return Err(format!(
                         "--format: `%{{{first}}}t` and `%{{{pattern}}}t` are parts of one time, which are not read together: log both in one, \
                          such as `%{{%Y-%m-%d %H:%M:%S}}t`"
+                    ));
+                }
+                Some(first) if lacks_zone_alone(first) && has(pattern, "zZ") => {
+                    return Err(format!(
+                        "--format: `%{{{pattern}}}t` has the zone of `%{{{first}}}t`, which is read from `%{{%z}}t` alone: log that, or write `%{{zone}}e` in its place \
+                         and name the zone with `--time-zone`"
                     ));
                 }
                 _ => Field::Ignore,
@@ -343,15 +357,22 @@ impl Apache {
     }
 }
 
-/// Whether a pattern of `strftime` has a day and an hour.
+/// Whether a pattern of `strftime` has one of these letters behind its signs.
+fn has(pattern: &str, letters: &str) -> bool {
+    let directives = pattern.split('%').skip(1).filter_map(|directive| {
+        directive.trim_start_matches(['-', '_', '0', ':', '^', 'E', 'O']).chars().next()
+    });
+    directives.into_iter().any(|letter| letters.contains(letter))
+}
+
+/// Whether a pattern has a day and an hour.
 fn has_date_and_hour(pattern: &str) -> bool {
-    let has = |letters: &str| {
-        let directives = pattern.split('%').skip(1).filter_map(|directive| {
-            directive.trim_start_matches(['-', '_', '0', '^', 'E', 'O']).chars().next()
-        });
-        directives.into_iter().any(|letter| letters.contains(letter))
-    };
-    has("cs") || (has("dejDFx") && has("HIklTRrX"))
+    has(pattern, "cs") || (has(pattern, "dejDFx") && has(pattern, "HIklTRrX"))
+}
+
+/// Whether a pattern has a day and an hour, and no zone.
+fn lacks_zone_alone(pattern: &str) -> bool {
+    has_date_and_hour(pattern) && !has(pattern, "szZQ")
 }
 
 /// `%q` is empty, or begins with `?`, and follows the path without anything between them: both are one target.

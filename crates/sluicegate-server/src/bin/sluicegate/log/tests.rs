@@ -64,6 +64,18 @@ fn one(options: &[&str], line: &str) -> String {
     lines.into_iter().next().expect("a record")
 }
 
+/// Copying all lines with each further one would take hours, and gigabytes.
+#[test]
+fn very_many_lines_of_a_header_are_read_once_each() {
+    let lines = vec!["\"a\""; 200_000].join(",");
+    let log = format!(
+        "{{\"ts\":1764000000.5,\"request\":{{\"remote_ip\":\"10.0.0.1\",\"method\":\"GET\",\"host\":\"a.example\",\"uri\":\"/\",\
+         \"headers\":{{\"User-Agent\":[\"b\"],\"X-Forwarded-For\":[{lines}],\"Referer\":[\"c\"]}}}},\"duration\":0.001,\"status\":200}}"
+    );
+    let found = one(&[], &log);
+    assert!(found.ends_with("user-agent=b referer=c x-forwarded-for=a"), "{found:.300}");
+}
+
 #[test]
 fn each_format_is_known_by_its_lines() {
     for (line, expected) in [
@@ -243,11 +255,22 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
             "2023-01-02 03:04:05.250 ::1 \"GET / HTTP/1.1\"",
             "1672628645250 GET / ::1",
         ),
-        // A zone of its own is not read.
+        // The zone may be a part of its own, as in Apache's manual.
         (
             r#"%h [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] \"%r\""#,
             r#"10.0.0.1 [02/Jan/2023:03:04:05.250 +0000] "GET / HTTP/1.1""#,
             "1672628645250 GET / 10.0.0.1",
+        ),
+        (
+            r#"%h [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] \"%r\""#,
+            r#"10.0.0.1 [02/Jan/2023:03:04:05.250 +0530] "GET / HTTP/1.1""#,
+            "1672608845250 GET / 10.0.0.1",
+        ),
+        // What frameworks drop, and what HAProxy alone would have written for another byte.
+        (
+            "combined",
+            r#"10.0.0.1 - - [02/Jan/2023:03:04:05 +0000] "GET /login#ab HTTP/1.1" 200 1 "-" "-""#,
+            "1672628645000 GET /login 200 1B 10.0.0.1",
         ),
         (
             r#"%START_TIME(%s.%3f)% %REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %DURATION% %DOWNSTREAM_REMOTE_ADDRESS% %REQ(X-API-KEY):10%"#,
@@ -257,7 +280,14 @@ fn format_strings_of_the_servers_are_read_as_they_are() {
     ] {
         assert_eq!(one(&["--format", format], line), expected, "{format}");
     }
+    let log = br#"10.0.0.1 [02/Jan/2023:03:04:05.250 -0100] "GET / HTTP/1.1""#;
+    let format = r#"%h [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] \"%r\""#;
+    let (_folder, records) = open(&["--format", format, "--time-zone", "Asia/Tokyo"], &[log]);
+    let mut records = records.expect("a log");
+    let record = records.next().expect("a record").expect("a line");
+    assert_eq!((record.start / 1_000_000, record.resolution), (1_672_632_245_250, 1_000_000));
     for (format, expected) in [
+        ("%{%d/%b/%Y:%T}t %{%Z}t \"%r\"", "has the zone of"),
         ("combine", "neither the name of a format (combined, main, common,"),
         ("$remote_addr", "has no time"),
         ("[$time_local]", "has no path"),

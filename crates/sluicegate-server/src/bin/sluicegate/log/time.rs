@@ -5,6 +5,19 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
+/// The seconds by which a zone such as `+0100`, `+01:00` or `-05` is ahead of UTC.
+pub(super) fn offset(zone: &str) -> Option<i32> {
+    let (sign, digits) = zone.split_at_checked(1)?;
+    let sign = match sign {
+        "+" => 1,
+        "-" => -1,
+        _ => return None,
+    };
+    let number = |at: usize| digits.get(at..at + 2)?.parse::<i32>().ok();
+    let minutes = if digits.contains(':') { number(3)? } else { number(2).unwrap_or(0) };
+    Some(sign * (number(0)? * 3_600 + minutes * 60))
+}
+
 /// Nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instant {
@@ -43,6 +56,11 @@ impl TimeReader {
             latest: 0,
             resolution: SECOND,
         }
+    }
+
+    /// Times have this unit too, in nanoseconds.
+    pub(super) fn refine(&mut self, unit: u64) {
+        self.resolution = self.resolution.min(i64::try_from(unit).unwrap_or(SECOND));
     }
 
     pub(super) fn resolution(&self) -> u64 {
@@ -120,19 +138,7 @@ impl TimeReader {
         let zone = match zone.trim() {
             "" => self.zone.clone(),
             "Z" | "z" | "UTC" | "GMT" => TimeZone::UTC,
-            zone => {
-                let (sign, digits) = zone.split_at_checked(1)?;
-                let sign = match sign {
-                    "+" => 1,
-                    "-" => -1,
-                    _ => return None,
-                };
-                let number = |at: usize| digits.get(at..at + 2)?.parse::<i32>().ok();
-                let minutes =
-                    if digits.contains(':') { number(3)? } else { number(2).unwrap_or(0) };
-                let seconds = sign * (number(0)? * 3_600 + minutes * 60);
-                TimeZone::fixed(Offset::from_seconds(seconds).ok()?)
-            }
+            zone => TimeZone::fixed(Offset::from_seconds(offset(zone)?).ok()?),
         };
         self.instant(&zone, time)
     }

@@ -150,8 +150,9 @@ pub(super) struct Alternatives {
     /// A limit that admits whatever the true times may have admitted, and one that admits nothing that they may have refused:
     /// their places among the limits.
     bounds: Option<[Option<usize>; 2]>,
-    /// Whether requests were charged by this limit alone, once each, and the keys have had room.
+    /// Whether responses change nothing of what is charged, and the keys have had room.
     is_comparable: bool,
+    /// Whether requests were charged by this limit alone, once each, in whole seconds.
     is_bounded: bool,
     /// Why nothing is compared, if there was too much to follow.
     is_full: Option<String>,
@@ -241,6 +242,11 @@ impl Alternatives {
             self.give_up();
         }
         is_new
+    }
+
+    /// Another limit has refused a request. By its true time, it might not have.
+    pub(super) fn not_alone(&mut self) {
+        self.is_bounded = false;
     }
 
     /// Returns how many times the others keep.

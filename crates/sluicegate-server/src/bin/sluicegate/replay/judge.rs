@@ -58,6 +58,9 @@ struct Hit {
     policy: usize,
     key: KeyBuf,
     hash: u64,
+    cost: u64,
+    /// Whether this limit refuses the request.
+    is_refused: bool,
 }
 
 impl Judge {
@@ -283,22 +286,33 @@ impl Judge {
         for debit in charge.debits() {
             let Some(policy) = self.by_id.get(&debit.limit.id()).copied() else { continue };
             let hash = self.hash.of(policy as u64, &debit.key);
-            let counted = &mut self.counts.policies[policy];
-            let may_be_new = (counted.alternatives.as_mut()).is_none_or(|alternatives| {
-                alternatives.ask(hash, debit.cost, at, is_alone, is_coarse)
-            });
-            counted.charged(hash, may_be_new, at, debit.cost);
-            hits.push(Hit { policy, key: debit.key, hash });
+            let (key, cost) = (debit.key, debit.cost);
+            hits.push(Hit { policy, key, hash, cost, is_refused: false });
         }
         let verdict = match admit_charge(&self.limit, charge) {
-            Ok(paid) => self.admitted(paid, &hits, at, record),
-            Err(refusal) => self.refused(&refusal, &hits, at, record),
+            Ok(paid) => self.admitted(paid, &mut hits, at, record),
+            Err(refusal) => self.refused(&refusal, &mut hits, at, record),
         };
+        let refusing = hits.iter().filter(|hit| hit.is_refused).count();
+        for hit in &hits {
+            // What another limit refuses is charged to none, so the alternatives of this one do not see it.
+            let by_another = refusing > usize::from(hit.is_refused);
+            let counted = &mut self.counts.policies[hit.policy];
+            let may_be_new = match &mut counted.alternatives {
+                Some(alternatives) if by_another => {
+                    alternatives.not_alone();
+                    true
+                }
+                Some(alternatives) => alternatives.ask(hit.hash, hit.cost, at, is_alone, is_coarse),
+                None => true,
+            };
+            counted.charged(hit.hash, may_be_new, at, hit.cost);
+        }
         self.hits = hits;
         verdict
     }
 
-    fn admitted(&mut self, paid: Paid, hits: &[Hit], at: u64, record: &Record<'_>) -> Verdict {
+    fn admitted(&mut self, paid: Paid, hits: &mut [Hit], at: u64, record: &Record<'_>) -> Verdict {
         let mut starts = at;
         if self.is_curious || paid.is_degraded() || paid.enforcer().is_none() {
             let decision = paid.decision();
@@ -310,14 +324,15 @@ impl Judge {
             }
             if !decision.is_admitted() {
                 // The rule is on trial as a whole.
-                for (status, hit) in decision.statuses().zip(hits) {
+                for (status, hit) in decision.statuses().zip(&mut *hits) {
                     let policy = &mut self.counts.policies[hit.policy];
                     policy.shadowed += u64::from(status.refused);
+                    hit.is_refused = status.refused;
                 }
             }
         }
         if paid.is_settled_by_response() {
-            for hit in hits {
+            for hit in &*hits {
                 let policy = &mut self.counts.policies[hit.policy];
                 policy.peaks = None;
                 if let Some(alternatives) = &mut policy.alternatives {
@@ -362,7 +377,7 @@ impl Judge {
     fn refused(
         &mut self,
         refusal: &Refusal,
-        hits: &[Hit],
+        hits: &mut [Hit],
         at: u64,
         record: &Record<'_>,
     ) -> Verdict {
@@ -382,13 +397,14 @@ impl Judge {
     fn blame(
         &mut self,
         decision: &Decision,
-        hits: &[Hit],
+        hits: &mut [Hit],
         at: u64,
         record: &Record<'_>,
     ) -> Option<(KeyBuf, u64)> {
         let mut first = None;
         for (status, hit) in decision.statuses().zip(hits).filter(|(status, _)| status.refused) {
-            let Hit { policy, key, hash } = hit;
+            hit.is_refused = true;
+            let Hit { policy, key, hash, .. } = hit;
             self.counts.policies[*policy].refuse(status, key, *hash, at, record);
             first = first.or(Some((*key, *hash)));
         }

@@ -100,6 +100,43 @@ fn other_algorithms_are_counted_beside() {
     assert!(policy["otherwise_refused"].get("log").is_none());
 }
 
+/// In a store, what one limit refuses is charged to no other one.
+#[test]
+fn other_algorithms_see_what_no_other_limit_refuses() {
+    let requests: Vec<_> = (0..200).map(|number| (f64::from(number) / 4.0, GET)).collect();
+    let log = lines(&requests);
+    for limit in ["log 50 per minute", "fixed 50/minute", "sliding 50/minute", "50/minute"] {
+        let rules = format!(
+            "[[rules]]\nname = \"api\"\nkey = \"ip\"\nlimits = [\"{limit}\", \"fixed 5/day named day\"]\n"
+        );
+        let found = report(&log, &rules);
+        let policies = found["policies"].as_array().expect("two limits");
+        assert_eq!(policies.iter().map(|it| it["refused"].as_u64().unwrap()).sum::<u64>(), 195);
+        let of_limit = policies.iter().find(|it| it["refused"] == 0).expect("the day refuses");
+        let otherwise = of_limit["otherwise_refused"].as_object().expect("algorithms");
+        assert!(otherwise.len() == 3 && otherwise.values().all(|it| *it == 0), "{of_limit}");
+    }
+}
+
+/// A proxy may add a line to the one that the client has written, as HAProxy does.
+#[test]
+fn all_lines_of_a_header_are_read() {
+    let mut log = String::new();
+    for number in 0..20 {
+        let lines = format!("[\"198.51.100.{number}\",\"203.0.113.9\"]");
+        writeln!(
+            log,
+            "{{\"ts\":{}.5,\"request\":{{\"remote_ip\":\"10.0.0.1\",\"method\":\"GET\",\"host\":\"a.example\",\"uri\":\"/\",\
+             \"headers\":{{\"X-Forwarded-For\":{lines}}}}},\"duration\":0.001,\"status\":200,\"size\":2}}",
+            1_764_000_000 + number
+        )
+        .unwrap();
+    }
+    let rules = format!("[proxies]\ntrusted = [\"10.0.0.0/8\"]\n{}", rule("10/minute", ""));
+    let found = report(&log, &rules);
+    assert_eq!(found["policies"][0]["clients"], 1, "{found:#}");
+}
+
 #[test]
 fn a_response_that_does_not_count_gives_its_charge_back() {
     let request = |status: u16, took: f64| {

@@ -162,8 +162,17 @@ pub(super) fn choose(population: &Population, terms: &Terms) -> Option<Choice> {
     let fitted = population.rates().iter().enumerate().map(|(place, rate)| {
         (f64::from(*rate), exceeded(&|client| f64::from(client.bursts[place]), allowed).ceil())
     });
+    let mut fitted: Vec<_> = fitted.collect();
+    // A client may send more in each second than the fastest rate that was tried lets through. Then the burst is what has piled
+    // up in the whole log, and says nothing. A bucket of the most in a second of the clock, with a burst of twice as much, refuses
+    // nothing.
+    let second = exceeded(&|client| f64::from(client.highest(0)), allowed);
+    let fastest = f64::from(population.rates()[RATES - 1]);
+    if second > fastest {
+        fitted.pop_if(|(_, burst)| *burst > 2.0 * second);
+        fitted.push((second, 2.0 * second));
+    }
     // A bucket that takes longer to fill again than the log lasts may have been large enough by chance.
-    let fitted: Vec<_> = fitted.collect();
     let is_proven = |(rate, burst): &(f64, f64)| 2.0 * burst / rate <= terms.covered.of(HOUR);
     let proven = fitted.iter().copied().filter(is_proven);
     let (rate, _) = proven
@@ -241,6 +250,9 @@ fn least_burst(client: &Client, rates: &[f32; RATES], rate: f64) -> (f64, f64) {
             let ((slow, more), (fast, less)) = (at(place - 1), at(place));
             (less, more + (less - more) * (rate - slow) / (fast - slow))
         }
-        None => (1.0, at(RATES - 1).1),
+        None => {
+            let (second, most) = (f64::from(client.highest(0)), at(RATES - 1).1);
+            (1.0, if rate >= second { most.min(2.0 * second) } else { most })
+        }
     }
 }

@@ -128,7 +128,8 @@ fn suggest(options: &Suggest, most: usize) -> Result<Suggested, Box<dyn Error>> 
     while let Some(record) = records.next()? {
         let before = last.replace(record.start).unwrap_or(record.start);
         covered.add(record.start.saturating_sub(before) as f64 / 1e9);
-        resolution = record.resolution;
+        // Of several logs, the coarsest.
+        resolution = resolution.max(record.resolution);
         let key = match keying.client(&record) {
             Ok(Some(key)) => key,
             Ok(None) => continue,

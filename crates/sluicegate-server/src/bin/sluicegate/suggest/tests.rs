@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use clap::Parser;
 use sluicegate_config::{Environment, Policies, read_toml};
 
+use super::choice::{Covered, Terms, choose};
 use super::client::Client;
 use super::ladder::{DAY, HOUR, MINUTE, rates};
 use super::*;
@@ -145,6 +146,24 @@ fn population(truth: &Truth, most: usize) -> Population {
         population.add(hasher.finish(), arrival);
     }
     population
+}
+
+/// Faster than all rates that are tried.
+#[test]
+fn a_client_of_a_thousand_requests_a_second_gets_no_burst_by_the_length_of_the_log() {
+    let chosen = |seconds: u32| {
+        let times = (0..1_000 * seconds).map(|number| f64::from(number) / 1_000.0);
+        let truth = Truth::from([("10.0.0.1".to_owned(), times.collect())]);
+        let mut covered = Covered::default();
+        (0..1_000 * seconds).for_each(|_| covered.add(0.001));
+        let terms = Terms { touch: 0.0, room: 1.5, covered, resolution: 0.001 };
+        let choice = choose(&population(&truth, 1_000), &terms).expect("a client");
+        (choice.count, choice.unit, choice.burst)
+    };
+    let (count, unit, burst) = chosen(65);
+    assert_eq!((count, unit), (1_500, "second"));
+    assert!(burst <= 4_000, "{burst}");
+    assert_eq!(chosen(130), (count, unit, burst));
 }
 
 #[test]

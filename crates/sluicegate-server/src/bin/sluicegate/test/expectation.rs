@@ -179,7 +179,16 @@ impl Expectation {
     /// Whether it holds of requests that no limit charges.
     pub(super) fn is_plainly_served(&self) -> bool {
         let Self { table, .. } = self;
-        table.outcome == Some(Outcome::Served) || table.served.is_some_and(|served| served > 0)
+        let names_none = |counts: &BTreeMap<String, u64>| counts.values().all(|count| *count == 0);
+        table.outcome == Some(Outcome::Served)
+            || table.served.is_some_and(|served| served > 0)
+            || table.refused == Some(0)
+            || !table.refused_by.is_empty() && names_none(&table.refused_by)
+    }
+
+    /// Whether a wait is expected, which only those that are served have.
+    pub(super) fn is_of_waits(&self) -> bool {
+        self.wait.or(self.wait_at_most).is_some()
     }
 }
 
@@ -195,6 +204,10 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    pub(super) fn has_served(&self) -> bool {
+        [Outcome::Served, Outcome::Degraded].iter().any(|it| self.outcomes.contains_key(it))
+    }
+
     pub(super) fn add(&mut self, found: &Observation) {
         self.requests += 1;
         let is_limited = found.decision.as_ref().is_none_or(|it| it.statuses().next().is_some());

@@ -73,8 +73,9 @@ pub(super) fn read(path: &Path, limits: &[String]) -> Result<Vec<Case>, PolicyEr
         reading.report("cases", "there are no cases, so nothing could fail");
     }
     for (name, client) in &file.clients {
-        reading.address(client.ip.as_deref(), "clients");
-        reading.header_names(&client.headers, &format!("clients.{name}"));
+        let path = format!("clients.{name}");
+        reading.address(client.ip.as_deref(), &path);
+        reading.header_names(&client.headers, &path);
     }
     let cases = file.cases.iter().enumerate();
     let cases = cases.map(|(at, case)| reading.case(case, &format!("cases[{at}]"))).collect();

@@ -204,6 +204,9 @@ impl EntryResult {
                 expect.place
             ));
         }
+        if self.tally.requests > 0 && !self.tally.has_served() && expect.is_of_waits() {
+            warnings.push(format!("{}: no request was served, so none has waited", expect.place));
+        }
     }
 }
 

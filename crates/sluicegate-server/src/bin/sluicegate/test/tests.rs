@@ -201,6 +201,31 @@ fn requests_that_no_limit_concerns_are_told() {
     assert_eq!(warned("{ path = \"/apis\", expect = \"served\" }").len(), 1);
     assert_eq!(warned("{ path = \"/busy\", expect = \"served\" }").len(), 0);
     assert_eq!(warned("{ path = \"/apis\", expect = { by = [] } }").len(), 0);
+    assert_eq!(warned("{ path = \"/apis\", times = 9, expect = { refused = 0 } }").len(), 1);
+    assert_eq!(warned("{ path = \"/apis\", expect = { refused_by = { api = 0 } } }").len(), 1);
+}
+
+#[test]
+fn waits_that_nobody_could_have_are_told() {
+    let login = "path = \"/login\", ip = \"192.0.2.1\"";
+    let requests = |expect: &str| {
+        format!(
+            "{{ {login}, times = 3, response = {{ status = 401 }} }}, {{ {login}, times = 5, expect = {expect} }}"
+        )
+    };
+    let warned = |expect: &str| outcomes(RULES, &requests(expect)).warnings;
+    assert_eq!(warned("{ wait = \"30 s\" }").len(), 1);
+    assert_eq!(warned("{ wait_at_most = \"30 s\" }").len(), 1);
+    assert_eq!(warned("\"refused\"").len(), 0);
+}
+
+#[test]
+fn a_client_with_a_mistake_is_named() {
+    let files = Files::new();
+    let text = "[clients.alice]\nip = \"192.0.2.1\"\n[clients.bob]\nip = \"192.0.2\"\n\
+                [[cases]]\nname = \"a\"\nrequests = [{ client = \"bob\", expect = \"served\" }]\n";
+    let problems = plan::read(&files.write("cases.toml", text), &[]).err().expect("no address");
+    assert!(problems.to_string().contains(":4:6: clients.bob.ip: `192.0.2`"), "{problems}");
 }
 
 #[test]
