@@ -2,7 +2,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start, to notice that another is gone, or to agree with the others.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The time between two questions.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 ///
-/// If there is no answer within a minute. The message contains `what`.
+/// If there is no answer within three minutes. The message contains `what`.
 #[expect(
     clippy::disallowed_methods,
     reason = "a server's process has no clock that a test could turn"

@@ -10,7 +10,6 @@ mod machine;
 mod module;
 mod page;
 mod program;
-mod rivals;
 mod table;
 mod wanted;
 mod weight;
@@ -40,7 +39,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     programs.push(weight::PROGRAM.to_owned());
     let wanted = Wanted::read(arguments, &programs)?;
     let mut book = Book::open()?;
-    let mut releases = rivals::releases(&manifest, &read("Cargo.lock")?);
+    let mut releases = program::releases(&manifest, &read("Cargo.lock")?);
     releases.push(format!("{} {}", module::NAME, module::RELEASE));
     releases.push(format!("{} {}", command::NAME, command::RELEASE));
     let machine = Machine::here(&releases);
@@ -66,7 +65,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     if wanted.is_everything() {
         problems.extend(book.empty(|title| tables.contains_key(title)));
     }
-    let mut rivals = rivals::rivals(&manifest);
+    let mut rivals = program::rivals(&manifest);
     rivals.extend([module::NAME, command::NAME].map(str::to_owned));
     write_tables(&mut book, &tables, &rivals, &machine, &wanted);
     problems.extend(draw_charts(&mut book)?);

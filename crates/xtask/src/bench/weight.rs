@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use super::{read, rivals};
+use super::{program, read};
 use crate::step::{Failure, cargo, root};
 
 /// Its name on the command line, like those of the programs in `benches/`.
@@ -63,7 +63,7 @@ pub(super) fn printed(words: &[String]) -> Result<String, Failure> {
     if !words.is_empty() && !words.iter().any(|word| TITLE.contains(word.as_str())) {
         return Ok(String::new());
     }
-    let releases = rivals::releases(&read("benches/Cargo.toml")?, &read("Cargo.lock")?);
+    let releases = program::releases(&read("benches/Cargo.toml")?, &read("Cargo.lock")?);
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let mut table =
         format!("### {TITLE}\n\n| | crates | more than without it |\n| --- | ---: | ---: |\n");
